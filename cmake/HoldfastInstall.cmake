@@ -1,0 +1,54 @@
+# `cmake --install build` and, to undo it, `cmake --build build --target uninstall`.
+include(CMakePackageConfigHelpers)
+
+set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/holdfast")
+set(generated "${PROJECT_BINARY_DIR}/generated")
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/holdfast"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT holdfast
+  FILES_MATCHING PATTERN "*.hpp")
+
+# The static library is an export of its own: only it asks its users for hiredis.
+install(TARGETS holdfast EXPORT holdfast-targets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT holdfast)
+install(TARGETS holdfast_static EXPORT holdfast-static-targets
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT holdfast)
+foreach(export IN ITEMS holdfast-targets holdfast-static-targets)
+  install(EXPORT ${export} NAMESPACE holdfast:: DESTINATION "${package_folder}" COMPONENT holdfast)
+endforeach()
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/holdfast-config.cmake.in"
+  "${generated}/holdfast-config.cmake" INSTALL_DESTINATION "${package_folder}")
+# As the SONAME: before 1.0 another minor version is another interface.
+write_basic_package_version_file("${generated}/holdfast-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${generated}/holdfast-config.cmake" "${generated}/holdfast-config-version.cmake"
+  DESTINATION "${package_folder}" COMPONENT holdfast)
+
+# Relative to the file itself, so that an installed tree can be moved.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+  BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE HOLDFAST_PC_PREFIX)
+foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
+  set(HOLDFAST_PC_${folder} "${CMAKE_INSTALL_${folder}}")
+  if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+    string(PREPEND HOLDFAST_PC_${folder} "\${prefix}/")
+  endif()
+endforeach()
+configure_file("${PROJECT_SOURCE_DIR}/cmake/holdfast.pc.in" "${generated}/holdfast.pc" @ONLY)
+install(FILES "${generated}/holdfast.pc"
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT holdfast)
+
+if(TARGET holdfast_cli)
+  install(TARGETS holdfast_cli DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT holdfast)
+  if(EXISTS "${PROJECT_SOURCE_DIR}/completions/holdfast.bash")
+    install(FILES "${PROJECT_SOURCE_DIR}/completions/holdfast.bash"
+      DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME holdfast
+      COMPONENT holdfast)
+  endif()
+endif()
+
+add_custom_target(uninstall
+  COMMAND "${CMAKE_COMMAND}" "-DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt"
+          -P "${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake"
+  COMMENT "Removing what `cmake --install` put down"
+  VERBATIM)

@@ -1,0 +1,68 @@
+// The way in: a URL, and the locks behind it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/export.hpp>
+#include <holdfast/guarantees.hpp>
+#include <holdfast/mutex.hpp>
+#include <holdfast/observer.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/status.hpp>
+
+namespace holdfast {
+
+namespace detail {
+class client_state;
+}
+
+// One owner of locks, on one store. Thread-safe; meant to be shared by a whole program. Mutexes and
+// leases keep what they need of it alive. Two clients are two owners, also in one process.
+//
+//   memory:[name]                          inside this process, for unit tests
+//   local:                                 a private redis-server of this user on this host
+//   unix:/path/redis.sock[?option=…]       a Redis server on a unix socket
+//   redis://[user[:password]@]host[:port][/db][?option=…]
+//
+// Options in the URL: prefix, db (unix:), spin (microseconds, 0 = off), connections.
+// A client does no I/O until it is first used. After fork() it is inert in the child: every use
+// there throws errc::forked, destructors do nothing.
+class HOLDFAST_API client {
+ public:
+  // Throws errc::invalid_argument for a URL or option that makes no sense.
+  explicit client(std::string_view url, client_options options = {});
+  explicit client(std::shared_ptr<detail::client_state> state) noexcept;  // for the store's tests
+  client(const client&) = delete;
+  client& operator=(const client&) = delete;
+  client(client&&) noexcept;
+  client& operator=(client&&) noexcept;
+  // Waits up to the release budget for releases that are under way. Leases stay valid.
+  ~client();
+
+  // Names are any bytes, 1 to 512 of them.
+  [[nodiscard]] holdfast::mutex mutex(std::string_view name);
+  [[nodiscard]] holdfast::mutex mutex(std::string_view name, lock_options options);
+
+  // Who holds a lock, and who holds those that match a pattern (*, ?, [a-z], as Redis' KEYS).
+  // list() shows Holdfast's own locks; it walks the store's keys and is for people, not programs.
+  [[nodiscard]] lock_status status(std::string_view name);
+  [[nodiscard]] std::vector<lock_status> list(std::string_view pattern);
+
+  // Takes the lock from whoever holds it with this token; throws errc::not_held if nobody does.
+  // Its holder learns of it at its next renewal: exclusion is in your hands.
+  void break_lock(std::string_view name, fencing_token token);
+
+  [[nodiscard]] holdfast::guarantees guarantees() const;
+  [[nodiscard]] holdfast::counters counters() const noexcept;
+
+  // Ends every wait, now and later (errc::stopped). Leases that are held stay so.
+  void stop() noexcept;
+
+ private:
+  std::shared_ptr<detail::client_state> state_;
+};
+
+}  // namespace holdfast

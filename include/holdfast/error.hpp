@@ -1,0 +1,84 @@
+// What can go wrong, and what to do about it.
+#pragma once
+
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <holdfast/export.hpp>
+
+namespace holdfast {
+
+enum class errc {
+  timed_out = 1,      ///< the wait limit was reached and somebody else still held the lock
+  stopped,            ///< the stop token or client::stop() ended the wait; nothing is held
+  lease_lost,         ///< the lease ended before this call: expired, broken or deleted
+  outcome_unknown,    ///< no reply came; what was asked may have happened, for at most one TTL
+  store_unreachable,  ///< no connection to the store, or it does not answer; nothing is held
+  store_loading,      ///< the store is starting up and not ready
+  store_busy,         ///< the store is running somebody's long script
+  out_of_memory,      ///< the store has reached its memory limit and refuses writes
+  read_only,          ///< the store is a replica, or refuses writes because it cannot persist
+  not_authenticated,  ///< the store wants a password, or refused the one in the URL
+  not_permitted,      ///< the store's access rules refuse a command or key that locking needs
+  wrong_type,         ///< the lock's key holds something that is not a lock
+  moved,              ///< the key lives on another node: this is a cluster member
+  incompatible,       ///< not a store we can talk to: another protocol, too old, too new a layout
+  store_refused,      ///< the store answered with an error that has no code of its own
+  store_missing,      ///< `local:` needs redis-server on this machine and there is none
+  unsafe_folder,      ///< `local:` will not use its folder: wrong owner, mode or kind
+  overloaded,         ///< a limit of this client was reached (see docs/limits.md)
+  not_held,           ///< the lock is not held with that token; nothing was changed
+  invalid_argument,   ///< the call's arguments make no sense; nothing was sent
+  would_deadlock,     ///< this thread holds the lock already and would wait for itself
+  forked,             ///< the handle was made before fork(); make a new client in the child
+};
+
+// Conditions name what to do next: `if (e.code() == holdfast::condition::try_again) …`.
+enum class condition {
+  try_again = 1,    ///< passing: the same call may succeed later
+  give_up,          ///< will not pass by itself: a person must change something
+  lease_lost,       ///< stop the protected work now
+  outcome_unknown,  ///< it may have happened; wait one TTL or look before acting again
+  misuse,           ///< a bug in the calling program
+};
+
+[[nodiscard]] HOLDFAST_API const std::error_category& error_category() noexcept;
+[[nodiscard]] HOLDFAST_API const std::error_category& condition_category() noexcept;
+[[nodiscard]] HOLDFAST_API std::error_code make_error_code(errc code) noexcept;
+[[nodiscard]] HOLDFAST_API std::error_condition make_error_condition(condition c) noexcept;
+
+// What one node of the store answered. `said` never holds a secret and is printable text.
+struct node_answer {
+  std::string node;  ///< host:port, or the path of a unix socket
+  std::string said;
+};
+
+// A failure as a value: core, runtime and stores return it, the blocking API throws it as `error`.
+struct failure {
+  errc code{};
+  std::string message;  ///< what happened and what to do; printable, never holds a secret
+  std::vector<node_answer> nodes{};
+};
+
+// Thrown by the blocking API. Contention is not an error: try_acquire() returns an empty optional.
+class HOLDFAST_API error : public std::system_error {
+ public:
+  explicit error(failure what);
+  ~error() override;
+  error(const error&) = default;
+  error& operator=(const error&) = default;
+
+  // What each node of the store answered, where nodes were asked.
+  [[nodiscard]] const std::vector<node_answer>& nodes() const noexcept { return nodes_; }
+
+ private:
+  std::vector<node_answer> nodes_;
+};
+
+}  // namespace holdfast
+
+template <>
+struct std::is_error_code_enum<holdfast::errc> : std::true_type {};
+template <>
+struct std::is_error_condition_enum<holdfast::condition> : std::true_type {};

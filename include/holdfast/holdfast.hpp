@@ -1,0 +1,17 @@
+// Start here. client.hpp is the way in, mutex.hpp a lock, lease.hpp a held lock, options.hpp every
+// setting, error.hpp what goes wrong, fence.hpp what makes a token protect something.
+#pragma once
+
+#include <holdfast/client.hpp>
+#include <holdfast/error.hpp>
+#include <holdfast/fence.hpp>
+#include <holdfast/guarantees.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/local.hpp>
+#include <holdfast/mutex.hpp>
+#include <holdfast/observer.hpp>
+#include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/status.hpp>
+#include <holdfast/token.hpp>
+#include <holdfast/version.hpp>

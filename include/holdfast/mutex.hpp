@@ -1,0 +1,86 @@
+// A lock by name.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include <holdfast/export.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+
+namespace holdfast {
+
+namespace detail {
+class mutex_state;
+}
+
+// A handle on a named lock; made by client::mutex(). Thread-safe. Cheap to copy: copies, and other
+// handles on the same name from the same client, are the same lock. Keeps its client alive.
+//
+// Two ways to hold it. Leases (try_acquire, acquire) are objects and can go from thread to thread.
+// The std Lockable members are for std::scoped_lock and friends: the lock then belongs to the
+// thread that locked it, and current() is its lease.
+//
+// Every acquisition that is cancelled or times out leaves nothing behind: what it may have got from
+// the store is given back, or, if the store does not answer, is free after at most one TTL.
+class HOLDFAST_API mutex {
+ public:
+  mutex(const mutex&) noexcept;
+  mutex& operator=(const mutex&) noexcept;
+  mutex(mutex&&) noexcept;
+  mutex& operator=(mutex&&) noexcept;
+  ~mutex();
+
+  [[nodiscard]] const std::string& name() const noexcept;
+
+  // Asks once. Empty: somebody else holds it. Throws holdfast::error when the store cannot say.
+  [[nodiscard]] std::optional<lease> try_acquire(std::stop_token stop = {});
+
+  // Waits up to `wait` (zero or less: asks once; holdfast::forever: until stopped).
+  // Empty: not acquired in time, or stopped.
+  [[nodiscard]] std::optional<lease> try_acquire(std::chrono::nanoseconds wait,
+                                                 std::stop_token stop = {});
+
+  // Waits up to the client's wait limit. Throws errc::timed_out, errc::stopped, or what went wrong.
+  [[nodiscard]] lease acquire(std::stop_token stop = {});
+
+  // Takes up a lease that detach() let go of, here or in another process, by extending it.
+  // Throws errc::lease_lost if it has ended.
+  [[nodiscard]] lease adopt(const lease_ticket& ticket);
+
+  // --- std TimedLockable -----------------------------------------------------------------------
+  // lock() waits like acquire(): until it has the lock, the client is stopped or its wait limit is
+  // reached; the latter two throw. It throws errc::would_deadlock if this thread holds the lock.
+  void lock();
+  bool try_lock();
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    // Far beyond any wait, and far from where nanoseconds overflow.
+    constexpr std::chrono::hours a_century{24 * 365 * 100};
+    if (wait > a_century) return try_lock_within(forever);
+    if (wait <= wait.zero()) return try_lock_within(std::chrono::nanoseconds::zero());
+    return try_lock_within(std::chrono::ceil<std::chrono::nanoseconds>(wait));
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& until) {
+    return try_lock_for(until - Clock::now());
+  }
+  // Sends the release and does not wait for it. After a loss it does nothing: the lock of whoever
+  // has it now is left alone. Unlocking what this thread does not hold is told to the observer.
+  void unlock() noexcept;
+
+  // The calling thread's lease while it holds this mutex through the members above, to see its
+  // token and loss; nullptr otherwise. Valid until this thread unlocks.
+  [[nodiscard]] lease* current() noexcept;
+
+ private:
+  friend class client;
+  explicit mutex(std::shared_ptr<detail::mutex_state> state) noexcept;
+  bool try_lock_within(std::chrono::nanoseconds wait);
+  std::shared_ptr<detail::mutex_state> state_;
+};
+
+}  // namespace holdfast

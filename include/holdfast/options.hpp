@@ -1,0 +1,66 @@
+// Every setting, its default and its bounds. Options are checked when they are handed over: a value
+// that makes no sense throws holdfast::error (errc::invalid_argument) that names it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace holdfast {
+
+class observer;
+
+// "Wait as long as it takes": for calls that take a wait. Such a wait still ends when stopped.
+inline constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
+
+// How one lock is held.
+struct lock_options {
+  // How long the store keeps the lock if nothing is heard of its holder. A dead holder's lock is
+  // free after at most this. 20 ms to 24 h; see docs/guarantees.md on choosing it.
+  std::chrono::milliseconds ttl{30'000};
+
+  // How long before the store could let go that lost() fires: the time the holder has to stop.
+  // Default: a tenth of the TTL. At most half of it, so that renewal has room.
+  std::optional<std::chrono::milliseconds> margin{};
+
+  // Renew in the background at a third of the TTL. Without it the lease ends at its deadline.
+  bool renew = true;
+
+  // The longest a lease is held, renewed or not. Zero: no limit. When it is reached the lease is
+  // lost, whatever its holder is doing; its lock is free at most one TTL later.
+  std::chrono::milliseconds max_hold{0};
+
+  // Renew only while the holder calls lease::progress() at least this often. Zero: always renew.
+  std::chrono::milliseconds progress_within{0};
+
+  // Shown to whoever asks who holds the lock. Any bytes, 256 at most.
+  std::string label{};
+};
+
+struct client_options {
+  // What client.mutex(name) uses for its locks.
+  lock_options lock{};
+
+  // How long lock() and acquire() wait when they are given no time of their own.
+  std::chrono::nanoseconds wait_limit{std::chrono::hours{1}};
+
+  // One request and its reply, connecting included.
+  std::chrono::milliseconds operation_timeout{2'000};
+
+  // How long an acquisition goes on asking a store that does not answer before it fails with
+  // errc::store_unreachable. (Waiting for another holder is not bounded by this.)
+  std::chrono::milliseconds unreachable_limit{5'000};
+
+  // How long a release that nobody waits for (a destructor's, unlock()'s) is tried in the
+  // background, and how long a destructor of the client waits for those.
+  std::chrono::milliseconds release_budget{1'000};
+
+  // How much faster the store's clock may run than ours, in parts per thousand of the TTL.
+  unsigned clock_drift_per_mille = 10;
+
+  // Called for every event. Shared: it must outlive the client.
+  std::shared_ptr<holdfast::observer> observer{};
+};
+
+}  // namespace holdfast

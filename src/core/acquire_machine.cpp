@@ -1,0 +1,113 @@
+#include "core/acquire_machine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::core {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Polling a lock that another client's holder will not tell us about: soon at first, because most
+// locks are short, then at a rate that a server does not notice.
+constexpr backoff::bounds poll_pause{milliseconds{2}, milliseconds{100}};
+// Asking again after a failure: at once would hammer a server that is just coming back.
+constexpr backoff::bounds retry_pause{milliseconds{2}, milliseconds{250}};
+// A store that wakes its waiters is still asked now and then, in case a message was lost.
+constexpr duration safety_net = std::chrono::seconds{1};
+// The store's expiry is coarse; asking exactly then would often be a moment too early.
+constexpr duration after_expiry = milliseconds{1};
+
+}  // namespace
+
+bool is_passing(errc code) noexcept {
+  switch (code) {
+    case errc::outcome_unknown:
+    case errc::store_unreachable:
+    case errc::store_loading:
+    case errc::store_busy:
+    case errc::out_of_memory:
+    case errc::read_only:
+      return true;
+    default:
+      return false;
+  }
+}
+
+acquire_machine::acquire_machine(const acquire_rule& rule, std::uint64_t seed) noexcept
+    : rule_{rule}, poll_{poll_pause, seed}, retry_{retry_pause, ~seed} {}
+
+time_point acquire_machine::give_up_at() const noexcept {
+  return std::max(rule_.wait_until, after(rule_.started, rule_.operation_timeout));
+}
+
+acquire_step acquire_machine::ask(time_point now) const noexcept {
+  return {acquire_step::verb::ask,
+          std::min(after(now, rule_.operation_timeout), give_up_at())};
+}
+
+acquire_step acquire_machine::finish(acquire_outcome how, time_point now) noexcept {
+  outcome_ = how;
+  const bool leaves_something = how != acquire_outcome::granted && (may_hold_ || queued_);
+  if (!leaves_something) return {acquire_step::verb::done};
+  return {acquire_step::verb::withdraw, after(now, rule_.release_budget)};
+}
+
+acquire_step acquire_machine::start(time_point now) noexcept { return ask(now); }
+
+acquire_step acquire_machine::on_answer(const answer& what, time_point now) noexcept {
+  failing_since_.reset();
+  retry_.reset();
+  if (const auto* got = std::get_if<grant>(&what)) {
+    grant_ = *got;
+    if (rule_.validity.deadline(got->counted_from, got->ttl) > now) {
+      return finish(acquire_outcome::granted, now);
+    }
+    may_hold_ = true;
+    return finish(acquire_outcome::late, now);
+  }
+  met_ = std::get<busy>(what);
+  queued_ = met_->will_wake;
+  if (now >= rule_.wait_until) return finish(acquire_outcome::busy, now);
+  auto pause = queued_ ? safety_net : poll_.next();
+  if (met_->remaining) pause = std::min(pause, *met_->remaining + after_expiry);
+  return {acquire_step::verb::wait, std::min(after(now, pause), rule_.wait_until)};
+}
+
+acquire_step acquire_machine::on_failure(failure why, time_point now) {
+  const auto code = why.code;
+  why_ = std::move(why);
+  if (code == errc::outcome_unknown) may_hold_ = true;
+  if (!is_passing(code)) return finish(acquire_outcome::failed, now);
+  if (!failing_since_) failing_since_ = now;
+  const auto limit = std::min(after(*failing_since_, rule_.unreachable_limit), give_up_at());
+  const auto again = after(now, retry_.next());
+  if (again >= limit) return finish(acquire_outcome::failed, now);
+  return {acquire_step::verb::pause, again};
+}
+
+acquire_step acquire_machine::on_woken(bool stop, time_point now) noexcept {
+  if (stop) return finish(acquire_outcome::stopped, now);
+  // One last ask at the end of the wait: the lock may have come free with it.
+  return ask(now);
+}
+
+acquire_step acquire_machine::on_withdrawn(bool sure, time_point now) {
+  static_cast<void>(now);
+  if (!sure && may_hold_) {
+    const auto cause = why_.message;
+    outcome_ = acquire_outcome::failed;
+    why_.code = errc::outcome_unknown;
+    why_.message =
+        "it is not known whether the lock was granted; if it was, it is free after at most one "
+        "TTL, and nothing renews it";
+    if (!cause.empty()) why_.message += " (" + cause + ")";
+  } else if (outcome_ == acquire_outcome::failed && why_.code == errc::outcome_unknown) {
+    // The store has since confirmed that nothing is held.
+    why_.code = errc::store_unreachable;
+  }
+  return {acquire_step::verb::done};
+}
+
+}  // namespace holdfast::core

@@ -1,0 +1,83 @@
+#include "core/settings.hpp"
+
+#include <string>
+
+namespace holdfast::core {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string text(duration value) {
+  return std::to_string(std::chrono::duration_cast<milliseconds>(value).count()) + " ms";
+}
+
+auto bad(std::string message) { return fail(errc::invalid_argument, std::move(message)); }
+
+// Every duration that is a limit of some operation: positive, and not so long that it is a mistake.
+result<void> check_limit(std::string_view name, duration value) {
+  constexpr duration longest = std::chrono::hours{24};
+  if (value > duration::zero() && value <= longest) return {};
+  return bad(std::string{name} + " must be between 1 ms and " + text(longest) + ", not " +
+             text(value));
+}
+
+}  // namespace
+
+result<lease_rule> make_lease_rule(const lock_options& options, unsigned drift_per_mille) {
+  if (options.ttl < ttl_min || options.ttl > ttl_max) {
+    return bad("ttl must be between " + text(ttl_min) + " and " + text(ttl_max) + ", not " +
+               text(options.ttl));
+  }
+  lease_rule rule;
+  rule.ttl = options.ttl;
+  rule.renew = options.renew;
+  rule.max_hold = options.max_hold;
+  rule.progress_within = options.progress_within;
+  rule.validity.drift_per_mille = drift_per_mille;
+  rule.validity.margin = options.margin.value_or(options.ttl / 10);
+  if (rule.validity.margin < duration::zero() || rule.validity.margin > rule.ttl / 2) {
+    return bad("margin must be between 0 and half of the ttl (" + text(rule.ttl / 2) + "), not " +
+               text(rule.validity.margin));
+  }
+  if (rule.max_hold < duration::zero()) return bad("max_hold must not be negative; 0 means none");
+  if (rule.progress_within < duration::zero()) {
+    return bad("progress_within must not be negative; 0 means none");
+  }
+  if (rule.progress_within > duration::zero() && !rule.renew) {
+    return bad("progress_within only makes sense for a lease that is renewed: set renew");
+  }
+  if (options.label.size() > label_bytes_max) {
+    return bad("label must be at most " + std::to_string(label_bytes_max) + " bytes, not " +
+               std::to_string(options.label.size()));
+  }
+  return rule;
+}
+
+result<void> check(const client_options& options) {
+  if (options.wait_limit < duration::zero()) {
+    return bad("wait_limit must not be negative; holdfast::forever means none");
+  }
+  if (auto ok = check_limit("operation_timeout", options.operation_timeout); !ok) return ok;
+  if (auto ok = check_limit("unreachable_limit", options.unreachable_limit); !ok) return ok;
+  if (auto ok = check_limit("release_budget", options.release_budget); !ok) return ok;
+  if (options.clock_drift_per_mille > drift_per_mille_max) {
+    return bad("clock_drift_per_mille must be at most " + std::to_string(drift_per_mille_max) +
+               ", not " + std::to_string(options.clock_drift_per_mille));
+  }
+  if (auto rule = make_lease_rule(options.lock, options.clock_drift_per_mille); !rule) {
+    return fail(std::move(rule.error()));
+  }
+  return {};
+}
+
+result<void> check_name(std::string_view name) {
+  if (name.empty()) return bad("a lock's name must not be empty");
+  if (name.size() > name_bytes_max) {
+    return bad("a lock's name must be at most " + std::to_string(name_bytes_max) +
+               " bytes, not " + std::to_string(name.size()));
+  }
+  return {};
+}
+
+}  // namespace holdfast::core

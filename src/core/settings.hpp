@@ -1,0 +1,44 @@
+// Options, checked once and turned into the rules that the machines follow.
+#pragma once
+
+#include <string_view>
+
+#include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
+
+#include "core/types.hpp"
+
+namespace holdfast::core {
+
+inline constexpr std::size_t name_bytes_max = 512;
+inline constexpr std::size_t label_bytes_max = 256;
+// Below this, a renewal every third of the TTL would be at the mercy of the scheduler.
+inline constexpr duration ttl_min = std::chrono::milliseconds{20};
+inline constexpr duration ttl_max = std::chrono::hours{24};
+inline constexpr unsigned drift_per_mille_max = 100;
+
+// How long a grant may be relied on: `ttl` less what clocks may drift apart and the margin.
+struct validity_rule {
+  unsigned drift_per_mille = 10;
+  duration margin{};
+
+  // `counted_from` is when the request that earned the TTL left, not when its answer came.
+  [[nodiscard]] time_point deadline(time_point counted_from, duration ttl) const noexcept {
+    return counted_from + ttl - ttl * drift_per_mille / 1000 - margin;
+  }
+};
+
+struct lease_rule {
+  duration ttl{};
+  validity_rule validity;
+  bool renew = true;
+  duration max_hold{};         // zero: none
+  duration progress_within{};  // zero: none
+};
+
+[[nodiscard]] result<lease_rule> make_lease_rule(const lock_options& options,
+                                                 unsigned drift_per_mille);
+[[nodiscard]] result<void> check(const client_options& options);
+[[nodiscard]] result<void> check_name(std::string_view name);
+
+}  // namespace holdfast::core

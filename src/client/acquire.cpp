@@ -1,0 +1,166 @@
+// Runs the acquire machine on a store.
+#include <utility>
+
+#include "client/client_state.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/random.hpp"
+#include "runtime/sleep.hpp"
+
+namespace holdfast::detail {
+
+namespace {
+
+using core::acquire_outcome;
+using core::acquire_step;
+
+// Stops when the caller or the client does.
+class either_stop {
+ public:
+  either_stop(const std::stop_token& caller, const std::stop_token& client)
+      : on_caller_{caller, [this] { both_.request_stop(); }},
+        on_client_{client, [this] { both_.request_stop(); }} {}
+  [[nodiscard]] std::stop_token token() const noexcept { return both_.get_token(); }
+
+ private:
+  std::stop_source both_;
+  std::stop_callback<std::function<void()>> on_caller_;
+  std::stop_callback<std::function<void()>> on_client_;
+};
+
+class waiting_tally {
+ public:
+  explicit waiting_tally(tallies& counts) : counts_{counts} {}
+  waiting_tally(const waiting_tally&) = delete;
+  waiting_tally& operator=(const waiting_tally&) = delete;
+  ~waiting_tally() {
+    if (counted_) --counts_.waiting_now;
+  }
+  // True the first time.
+  bool count() {
+    if (std::exchange(counted_, true)) return false;
+    ++counts_.waits;
+    ++counts_.waiting_now;
+    return true;
+  }
+
+ private:
+  tallies& counts_;
+  bool counted_ = false;
+};
+
+}  // namespace
+
+result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_state>& lock,
+                                                     const lock_terms& terms, core::duration wait,
+                                                     const std::stop_token& stop) {
+  if (auto ok = usable(); !ok) return fail(std::move(ok.error()));
+  const auto client_stop = stop_.get_token();
+  const auto stopped = [&] { return stop.stop_requested() || client_stop.stop_requested(); };
+  const auto started = runtime::now();
+  core::acquire_rule rule;
+  rule.started = started;
+  rule.wait_until = core::after(started, wait);
+  rule.operation_timeout = options.operation_timeout;
+  rule.unreachable_limit = options.unreachable_limit;
+  rule.release_budget = options.release_budget;
+  rule.validity = terms.rule.validity;
+
+  waiting_tally tally{counts};
+  std::optional<either_stop> stops;  // made when there is something to wait for
+  const auto pausing = [&]() -> const std::optional<either_stop>& {
+    if (!stops) stops.emplace(stop, client_stop);
+    return stops;
+  };
+  if (stopped()) return acquired{tl::unexpect, not_acquired{true, {}}};
+
+  for (;;) {
+    stores::attempt who{runtime::fresh_owner(), terms.rule.ttl, terms.label, nullptr};
+    core::acquire_machine machine{rule, runtime::random_bits()};
+    auto step = machine.start(started);
+    while (step.what != acquire_step::verb::done) {
+      switch (step.what) {
+        case acquire_step::verb::ask: {
+          auto answer = lock->store->ask(who, step.until);
+          step = answer ? machine.on_answer(*answer, runtime::now())
+                        : machine.on_failure(std::move(answer.error()), runtime::now());
+          break;
+        }
+        case acquire_step::verb::wait:
+          if (tally.count()) tell({event::kind::waiting, lock->name, {}, {}, {}, {}});
+          lock->store->wait(who, step.until, pausing()->token());
+          step = machine.on_woken(stopped(), runtime::now());
+          break;
+        case acquire_step::verb::pause:
+          runtime::sleep_until(step.until, pausing()->token());
+          step = machine.on_woken(stopped(), runtime::now());
+          break;
+        case acquire_step::verb::withdraw: {
+          const auto said = lock->store->withdraw(who, step.until);
+          const bool sure = said && *said != stores::removal::unsure;
+          step = machine.on_withdrawn(sure, runtime::now());
+          break;
+        }
+        case acquire_step::verb::done:
+          break;
+      }
+    }
+    switch (machine.outcome()) {
+      case acquire_outcome::granted: {
+        auto lease = hold(lock, who.id, machine.granted(), terms.rule);
+        if (!lease) return fail(record_failure(lock->name, std::move(lease.error())));
+        tell({event::kind::acquired, lock->name, (*lease)->token, runtime::now() - started, {},
+              {}});
+        return acquired{std::move(*lease)};
+      }
+      case acquire_outcome::late:
+        if (runtime::now() < rule.wait_until && !stopped()) continue;
+        return acquired{tl::unexpect, not_acquired{stopped(), machine.met()}};
+      case acquire_outcome::busy:
+        return acquired{tl::unexpect, not_acquired{false, machine.met()}};
+      case acquire_outcome::stopped:
+        return acquired{tl::unexpect, not_acquired{true, machine.met()}};
+      case acquire_outcome::failed:
+        return fail(record_failure(lock->name, machine.why()));
+    }
+  }
+}
+
+result<std::shared_ptr<lease_state>> client_state::hold(const std::shared_ptr<lock_state>& lock,
+                                                        const core::owner_id& id,
+                                                        const core::grant& granted,
+                                                        const core::lease_rule& rule) {
+  auto lease = std::make_shared<lease_state>(shared_from_this(), lock, id, granted, rule);
+  if (auto ok = keeper_.watch(*lease); !ok) {
+    lock->store->release_later(id, core::after(runtime::now(), options.release_budget));
+    return fail(std::move(ok.error()));
+  }
+  ++counts.acquisitions;
+  ++counts.held_now;
+  return lease;
+}
+
+result<std::shared_ptr<lease_state>> client_state::adopt(const std::shared_ptr<lock_state>& lock,
+                                                         const lock_terms& terms,
+                                                         const lease_ticket& ticket) {
+  if (auto ok = usable(); !ok) return fail(std::move(ok.error()));
+  const auto id = core::owner_id::parse(ticket.owner);
+  if (!id) {
+    return fail(errc::invalid_argument, "an owner is 32 lower-case hexadecimal digits");
+  }
+  const auto until = core::after(runtime::now(), options.operation_timeout);
+  auto got = lock->store->extend(*id, terms.rule.ttl, until);
+  if (!got) return fail(record_failure(lock->name, std::move(got.error())));
+  if (!got->renewed) {
+    return fail(record_failure(
+        lock->name, {errc::lease_lost,
+                     "the lease had ended before: " + std::string{to_string(got->why)},
+                     {}}));
+  }
+  if (ticket.token != fencing_token{} && got->token != ticket.token) {
+    return fail(errc::invalid_argument, "the lease has token " + to_string(got->token) +
+                                            ", not " + to_string(ticket.token));
+  }
+  return hold(lock, *id, {got->token, got->ttl, got->counted_from}, terms.rule);
+}
+
+}  // namespace holdfast::detail

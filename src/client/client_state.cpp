@@ -1,0 +1,142 @@
+#include "client/client_state.hpp"
+
+#include <utility>
+
+#include "runtime/clock.hpp"
+
+namespace holdfast::detail {
+
+counters tallies::read() const noexcept {
+  counters c;
+  c.acquisitions = acquisitions;
+  c.waits = waits;
+  c.waiting_now = waiting_now;
+  c.held_now = held_now;
+  c.releases = releases;
+  c.renewals = renewals;
+  c.renewal_calls = renewal_calls;
+  c.renewal_failures = renewal_failures;
+  c.losses = losses;
+  c.failures = failures;
+  c.unknown_outcomes = unknown_outcomes;
+  c.reconnects = reconnects;
+  c.clock_steps = clock_steps;
+  c.events_dropped = events_dropped;
+  return c;
+}
+
+std::shared_ptr<client_state> client_state::make(std::unique_ptr<stores::store> store,
+                                                 std::shared_ptr<runtime::background> background,
+                                                 client_options options) {
+  return {new client_state{std::move(store), std::move(background), std::move(options)},
+          [](client_state* self) {
+            if (!self->forked()) delete self;
+          }};
+}
+
+client_state::client_state(std::unique_ptr<stores::store> store,
+                           std::shared_ptr<runtime::background> background, client_options given)
+    : options{std::move(given)},
+      generation_{runtime::fork_generation()},
+      background_{std::move(background)},
+      store_{std::move(store)},
+      keeper_{*store_, options.operation_timeout, keeper_hooks()} {
+  store_->on_events(store_hooks());
+}
+
+client_state::~client_state() {
+  store_->flush(core::after(runtime::now(), options.release_budget));
+  store_->close();
+  background_->stop();
+}
+
+result<void> client_state::usable() const {
+  if (!forked()) return {};
+  return fail(errc::forked,
+              "this client was made before fork() and belongs to the parent: make a new one here");
+}
+
+result<std::shared_ptr<lock_state>> client_state::open(std::string_view name) {
+  if (auto ok = usable(); !ok) return fail(std::move(ok.error()));
+  if (auto ok = core::check_name(name); !ok) return fail(std::move(ok.error()));
+  const std::lock_guard guard{m_};
+  if (const auto known = locks_.find(std::string{name}); known != locks_.end()) {
+    if (auto lock = known->second.lock()) return lock;
+  }
+  auto in_store = store_->open(name);
+  if (!in_store) return fail(std::move(in_store.error()));
+  auto lock = std::make_shared<lock_state>(std::string{name}, std::move(*in_store));
+  if (locks_.size() >= purge_at_) {
+    std::erase_if(locks_, [](const auto& one) { return one.second.expired(); });
+    purge_at_ = std::max<std::size_t>(1024, 2 * locks_.size());
+  }
+  locks_[lock->name] = lock;
+  return lock;
+}
+
+void client_state::tell(const event& what) const noexcept {
+  if (options.observer) options.observer->on_event(what);
+}
+
+void client_state::tell_later(event::kind what, const std::shared_ptr<lease_state>& lease,
+                              core::duration took, errc code, std::string detail) {
+  if (!options.observer) return;
+  const bool queued = background_->run(
+      [watcher = options.observer, what, lease, took, code, detail = std::move(detail)] {
+        watcher->on_event({what, lease ? std::string_view{lease->lock->name} : std::string_view{},
+                           lease ? lease->token : fencing_token{}, took, code, detail});
+      });
+  if (!queued) ++counts.events_dropped;
+}
+
+void client_state::on_lost(const std::shared_ptr<lease_state>& lease, loss why) {
+  ++counts.losses;
+  --counts.held_now;
+  background_->run_always([watcher = options.observer, lease, why] {
+    lease->fire();
+    if (!watcher) return;
+    watcher->on_event({event::kind::lost, lease->lock->name, lease->token,
+                       runtime::now() - lease->granted_at, errc::lease_lost, to_string(why)});
+  });
+}
+
+failure client_state::record_failure(const std::string& lock, failure why) {
+  ++counts.failures;
+  if (why.code == errc::outcome_unknown) ++counts.unknown_outcomes;
+  tell({event::kind::failed, lock, {}, {}, why.code, why.message});
+  return why;
+}
+
+// The hooks run on threads that end before this client does.
+keeper::hooks client_state::keeper_hooks() {
+  keeper::hooks tell_us;
+  tell_us.lost = [this](const auto& lease, loss why) { on_lost(lease, why); };
+  tell_us.renewed = [this](const auto& lease, core::duration took) {
+    ++counts.renewals;
+    tell_later(event::kind::renewed, lease, took, {}, {});
+  };
+  tell_us.renewal_failed = [this](const auto& lease, const failure& why) {
+    ++counts.renewal_failures;
+    tell_later(event::kind::renewal_failed, lease, {}, why.code, why.message);
+  };
+  tell_us.renewal_call = [this] { ++counts.renewal_calls; };
+  return tell_us;
+}
+
+stores::store_events client_state::store_hooks() {
+  stores::store_events events;
+  events.lost = [this](const core::owner_id& id, loss why) { keeper_.on_pushed_loss(id, why); };
+  events.reconnected = [this] {
+    ++counts.reconnects;
+    tell_later(event::kind::reconnected, nullptr, {}, {}, {});
+  };
+  events.clock_stepped = [this](core::duration step) {
+    ++counts.clock_steps;
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(step).count();
+    tell_later(event::kind::clock_stepped, nullptr, step, {},
+               "the store's clock moved by " + std::to_string(ms) + " ms against ours");
+  };
+  return events;
+}
+
+}  // namespace holdfast::detail

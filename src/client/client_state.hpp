@@ -1,0 +1,108 @@
+// Everything one client has, and the acquisition that ties it together.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <unordered_map>
+
+#include <holdfast/client.hpp>
+
+#include "client/keeper.hpp"
+#include "client/lease_state.hpp"
+#include "client/lock_state.hpp"
+#include "core/acquire_machine.hpp"
+#include "core/settings.hpp"
+#include "runtime/background.hpp"
+#include "runtime/fork.hpp"
+#include "stores/store.hpp"
+
+namespace holdfast::detail {
+
+// Plain counters, as holdfast::counters but atomic.
+struct tallies {
+  std::atomic<std::uint64_t> acquisitions{0}, waits{0}, waiting_now{0}, held_now{0}, releases{0},
+      renewals{0}, renewal_calls{0}, renewal_failures{0}, losses{0}, failures{0},
+      unknown_outcomes{0}, reconnects{0}, clock_steps{0}, events_dropped{0};
+
+  [[nodiscard]] counters read() const noexcept;
+};
+
+// How a mutex acquires: its options, checked.
+struct lock_terms {
+  core::lease_rule rule;
+  std::string label;
+};
+
+// Thread-safe. Shared by the client, its mutexes and its leases.
+class client_state : public std::enable_shared_from_this<client_state> {
+ public:
+  // A client that was copied by fork() is never destroyed in the child: its threads are not there
+  // to be joined and its mutexes may be held by them.
+  [[nodiscard]] static std::shared_ptr<client_state> make(
+      std::unique_ptr<stores::store> store, std::shared_ptr<runtime::background> background,
+      client_options options);
+  client_state(const client_state&) = delete;
+  client_state& operator=(const client_state&) = delete;
+  ~client_state();
+
+  [[nodiscard]] bool forked() const noexcept { return generation_ != runtime::fork_generation(); }
+  // errc::forked in a forked child, for the first line of everything.
+  [[nodiscard]] result<void> usable() const;
+
+  [[nodiscard]] result<std::shared_ptr<lock_state>> open(std::string_view name);
+
+  // Nothing: somebody else held it to the end of the wait, or `stop` was requested.
+  struct not_acquired {
+    bool stopped = false;
+    std::optional<core::busy> met;
+  };
+  using acquired = tl::expected<std::shared_ptr<lease_state>, not_acquired>;
+  [[nodiscard]] result<acquired> acquire(const std::shared_ptr<lock_state>& lock,
+                                         const lock_terms& terms, core::duration wait,
+                                         const std::stop_token& stop);
+  [[nodiscard]] result<std::shared_ptr<lease_state>> adopt(const std::shared_ptr<lock_state>& lock,
+                                                           const lock_terms& terms,
+                                                           const lease_ticket& ticket);
+
+  void request_stop() noexcept { stop_.request_stop(); }
+
+  // On the caller's thread, or, for what happens on threads of ours, in the background.
+  void tell(const event& what) const noexcept;
+  void tell_later(event::kind what, const std::shared_ptr<lease_state>& lease,
+                  core::duration took, errc code, std::string detail);
+  void on_lost(const std::shared_ptr<lease_state>& lease, loss why);
+  [[nodiscard]] failure record_failure(const std::string& lock, failure why);
+
+  const client_options options;
+  mutable tallies counts;
+
+  [[nodiscard]] stores::store& store() noexcept { return *store_; }
+  [[nodiscard]] keeper& watch() noexcept { return keeper_; }
+
+ private:
+  client_state(std::unique_ptr<stores::store> store,
+               std::shared_ptr<runtime::background> background, client_options options);
+  [[nodiscard]] keeper::hooks keeper_hooks();
+  [[nodiscard]] stores::store_events store_hooks();
+  [[nodiscard]] result<std::shared_ptr<lease_state>> hold(const std::shared_ptr<lock_state>& lock,
+                                                          const core::owner_id& id,
+                                                          const core::grant& granted,
+                                                          const core::lease_rule& rule);
+
+  const std::uint64_t generation_;
+  std::stop_source stop_;
+  std::shared_ptr<runtime::background> background_;
+  std::unique_ptr<stores::store> store_;
+  keeper keeper_;
+
+  std::mutex m_;
+  // Protected by m_. Names in use; those that are not any more are dropped when it has doubled.
+  std::unordered_map<std::string, std::weak_ptr<lock_state>> locks_;
+  std::size_t purge_at_ = 1024;
+};
+
+}  // namespace holdfast::detail

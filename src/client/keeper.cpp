@@ -1,0 +1,176 @@
+#include "client/keeper.hpp"
+
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "runtime/clock.hpp"
+
+namespace holdfast::detail {
+
+keeper::keeper(stores::store& store, core::duration operation_timeout, hooks tell)
+    : store_{store},
+      operation_timeout_{operation_timeout},
+      tell_{std::move(tell)},
+      alarm_{::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC)} {}
+
+keeper::~keeper() {
+  {
+    const std::lock_guard guard{m_};
+    stopping_ = true;
+    set_alarm(core::time_point{core::duration{1}});
+  }
+  work_.notify_all();
+  if (timer_.joinable()) timer_.join();
+  if (renewer_.joinable()) renewer_.join();
+}
+
+// Under m_.
+void keeper::set_alarm(core::time_point when) noexcept {
+  alarm_at_ = when;
+  itimerspec spec{};
+  if (when != core::never) {
+    const auto ns = std::max<std::int64_t>(1, when.time_since_epoch().count());
+    spec.it_value.tv_sec = ns / 1'000'000'000;
+    spec.it_value.tv_nsec = ns % 1'000'000'000;
+  }
+  ::timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
+// Under m_. The alarm only ever moves forward here: an alarm that rings for a lease that has gone
+// costs one look every now and then, moving it for every lease a system call each.
+void keeper::schedule(lease_state& lease, core::time_point when) {
+  if (lease.scheduled_at != core::never) schedule_.erase({lease.scheduled_at, &lease});
+  lease.scheduled_at = lease.forgotten ? core::never : when;
+  if (lease.scheduled_at == core::never) return;
+  schedule_.emplace(when, &lease);
+  if (when < alarm_at_) set_alarm(when);
+}
+
+result<void> keeper::watch(lease_state& lease) {
+  const auto when = lease.next_event();
+  const std::lock_guard guard{m_};
+  if (!started_) {
+    if (!alarm_) return fail(errc::overloaded, "no timer could be made to watch over the lease");
+    try {
+      timer_ = std::thread{[this] { keep_time(); }};
+      renewer_ = std::thread{[this] { keep_renewing(); }};
+    } catch (const std::system_error&) {
+      return fail(errc::overloaded, "no thread could be started to watch over the lease");
+    }
+    started_ = true;
+  }
+  schedule(lease, when);
+  return {};
+}
+
+void keeper::forget(lease_state& lease) noexcept {
+  const std::lock_guard guard{m_};
+  // For good: a renewal under way must not put it back, for it may be gone by then.
+  lease.forgotten = true;
+  schedule(lease, core::never);
+}
+
+void keeper::on_pushed_loss(const core::owner_id& id, loss why) {
+  std::shared_ptr<lease_state> found;
+  {
+    const std::lock_guard guard{m_};
+    for (const auto& [when, lease] : schedule_) {
+      if (lease->id == id) found = lease->weak_from_this().lock();
+    }
+  }
+  if (found) apply(found, {found->on_pushed_loss(why), false, core::never});
+}
+
+void keeper::keep_time() {
+  for (;;) {
+    std::uint64_t rings = 0;
+    if (::read(alarm_.get(), &rings, sizeof rings) < 0 && errno != EINTR) return;
+    std::unique_lock lock{m_};
+    if (stopping_) return;
+    const auto now = runtime::now();
+    const auto due = take_due(now);
+    lock.unlock();
+    for (const auto& lease : due) {
+      apply(lease, lease->on_due(now + core::renewal_slack(lease->ttl()), now));
+    }
+    lock.lock();
+    if (!to_renew_.empty()) work_.notify_one();
+    if (!stopping_) {
+      set_alarm(schedule_.empty() ? core::never : schedule_.begin()->first);
+    }
+  }
+}
+
+// Under m_. What is due, and what is nearly due anyway: it can travel in the same request.
+std::vector<std::shared_ptr<lease_state>> keeper::take_due(core::time_point now) {
+  std::vector<std::shared_ptr<lease_state>> due;
+  if (schedule_.empty() || schedule_.begin()->first > now) return due;
+  constexpr core::duration farthest = core::renewal_slack_max;
+  for (const auto& [when, lease] : schedule_) {
+    if (when > now + farthest) break;
+    if (when > now + core::renewal_slack(lease->ttl())) continue;
+    if (auto alive = lease->weak_from_this().lock()) due.push_back(std::move(alive));
+  }
+  return due;
+}
+
+// A lease that was released meanwhile has nothing more to be done; its next event is never.
+void keeper::apply(const std::shared_ptr<lease_state>& lease, const lease_state::due& what) {
+  {
+    const std::lock_guard guard{m_};
+    schedule(*lease, what.next);
+    if (what.renew) to_renew_.push_back(lease);
+  }
+  if (what.lost != loss::none) tell_.lost(lease, what.lost);
+}
+
+void keeper::keep_renewing() {
+  const auto most = store_.renewal_batch_max();
+  std::unique_lock lock{m_};
+  while (!stopping_) {
+    if (to_renew_.empty()) {
+      work_.wait(lock);
+      continue;
+    }
+    std::vector<std::shared_ptr<lease_state>> batch;
+    while (!to_renew_.empty() && batch.size() < most) {
+      batch.push_back(std::move(to_renew_.front()));
+      to_renew_.pop_front();
+    }
+    lock.unlock();
+    renew(batch);
+    batch.clear();
+    lock.lock();
+  }
+}
+
+void keeper::renew(const std::vector<std::shared_ptr<lease_state>>& batch) {
+  std::vector<stores::held> held;
+  std::vector<std::shared_ptr<lease_state>> asked;
+  for (const auto& lease : batch) {
+    if (lease->next_event() == core::never) continue;  // released while it waited here
+    held.push_back({lease->lock->store.get(), lease->id, lease->ttl()});
+    asked.push_back(lease);
+  }
+  if (held.empty()) return;
+  tell_.renewal_call();
+  const auto sent = runtime::now();
+  const auto answers = store_.renew(held, core::after(sent, operation_timeout_));
+  const auto now = runtime::now();
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const auto& lease = asked[i];
+    if (!answers) {
+      apply(lease, lease->on_renewal_failed(now));
+      tell_.renewal_failed(lease, answers.error());
+      continue;
+    }
+    const auto& answer = (*answers)[i];
+    apply(lease, lease->on_renewed(answer, now));
+    if (answer.renewed) tell_.renewed(lease, now - sent);
+  }
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,100 @@
+#include <holdfast/lease.hpp>
+
+#include <utility>
+
+#include "client/client_state.hpp"
+#include "client/lease_state.hpp"
+
+namespace holdfast {
+
+namespace {
+
+using state = std::shared_ptr<detail::lease_state>;
+
+// Moved from, or inherited through fork().
+bool inert(const state& s) noexcept { return !s || s->forked(); }
+
+failure inert_failure(const state& s) {
+  if (!s) return {errc::invalid_argument, "this lease object was moved from", {}};
+  return {errc::forked, "this lease was acquired before fork() and belongs to the parent", {}};
+}
+
+// Gives the lock back, unless it is not ours to give. In a forked child the state is leaked: what
+// it refers to may be locked by threads that do not exist there.
+void let_go(state s) noexcept {
+  if (!s) return;
+  if (s->forked()) {
+    static_cast<void>(new state{std::move(s)});
+    return;
+  }
+  s->abandon();
+}
+
+}  // namespace
+
+std::string_view to_string(loss why) noexcept {
+  switch (why) {
+    case loss::none: return "not lost";
+    case loss::expired: return "it could not be renewed in time";
+    case loss::deleted: return "the lock was deleted in the store, or expired there early";
+    case loss::taken: return "somebody else holds the lock";
+    case loss::max_hold: return "it was held for as long as max_hold allows";
+    case loss::no_progress: return "its holder made no progress";
+    case loss::session: return "the store ended the session";
+  }
+  return "unknown";
+}
+
+lease::lease(state s) noexcept : state_{std::move(s)} {}
+lease::lease(lease&& other) noexcept = default;
+
+lease& lease::operator=(lease&& other) noexcept {
+  if (this != &other) let_go(std::exchange(state_, std::move(other.state_)));
+  return *this;
+}
+
+lease::~lease() { let_go(std::move(state_)); }
+
+fencing_token lease::token() const noexcept { return state_ ? state_->token : fencing_token{}; }
+
+const std::string& lease::name() const noexcept {
+  static const std::string none;
+  return state_ ? state_->lock->name : none;
+}
+
+std::string_view lease::owner() const noexcept {
+  return state_ ? state_->id.text() : std::string_view{};
+}
+
+bool lease::held() const noexcept { return !inert(state_) && state_->held(); }
+
+std::chrono::nanoseconds lease::remaining() const noexcept {
+  return inert(state_) ? std::chrono::nanoseconds::zero() : state_->remaining();
+}
+
+std::stop_token lease::lost() const {
+  return inert(state_) ? std::stop_token{} : state_->lost();
+}
+
+loss lease::why_lost() const noexcept { return inert(state_) ? loss::none : state_->why_lost(); }
+
+result<void> lease::renew() {
+  if (inert(state_)) return fail(inert_failure(state_));
+  return state_->renew();
+}
+
+void lease::progress() noexcept {
+  if (!inert(state_)) state_->progress();
+}
+
+result<void> lease::release() {
+  if (inert(state_)) return fail(inert_failure(state_));
+  return state_->release();
+}
+
+lease_ticket lease::detach() {
+  if (inert(state_)) throw error{inert_failure(state_)};
+  return state_->detach();
+}
+
+}  // namespace holdfast

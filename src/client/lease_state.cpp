@@ -1,0 +1,223 @@
+#include "client/lease_state.hpp"
+
+#include <utility>
+
+#include "client/client_state.hpp"
+#include "runtime/clock.hpp"
+
+namespace holdfast::detail {
+
+lease_state::lease_state(std::shared_ptr<client_state> owner, std::shared_ptr<lock_state> on,
+                         const core::owner_id& as, const core::grant& granted,
+                         const core::lease_rule& rule)
+    : lock{std::move(on)},
+      id{as},
+      token{granted.token},
+      granted_at{granted.counted_from},
+      generation_{runtime::fork_generation()},
+      ttl_{rule.ttl},
+      client_{std::move(owner)},
+      machine_{rule, granted} {}
+
+std::shared_ptr<client_state> lease_state::client() {
+  const std::lock_guard guard{m_};
+  return client_;
+}
+
+// A loss that a query noticed before the keeper did: from here on it is as if the keeper had.
+void lease_state::announce(loss why) {
+  if (why == loss::none) return;
+  if (const auto owner = client()) {
+    owner->watch().forget(*this);
+    owner->on_lost(shared_from_this(), why);
+  }
+}
+
+bool lease_state::held() {
+  loss noticed = loss::none;
+  bool now_held = false;
+  {
+    const std::lock_guard guard{m_};
+    if (!client_) return false;
+    noticed = machine_.tick(runtime::now());
+    now_held = machine_.is_held();
+  }
+  announce(noticed);
+  return now_held;
+}
+
+core::duration lease_state::remaining() {
+  if (!held()) return core::duration::zero();
+  const std::lock_guard guard{m_};
+  return std::max(core::duration::zero(), machine_.deadline() - runtime::now());
+}
+
+std::stop_token lease_state::lost() {
+  const bool over = !held();
+  const std::lock_guard guard{m_};
+  if (!lost_) {
+    lost_.emplace();
+    // Whoever asks after the fact must see it; there is no callback yet that could run here.
+    if (over && machine_.why_lost() != loss::none) lost_->request_stop();
+  }
+  return lost_->get_token();
+}
+
+void lease_state::fire() {
+  std::optional<std::stop_source> source;
+  {
+    const std::lock_guard guard{m_};
+    if (!lost_) lost_.emplace();
+    source = lost_;
+  }
+  source->request_stop();
+}
+
+loss lease_state::why_lost() {
+  static_cast<void>(held());
+  const std::lock_guard guard{m_};
+  return machine_.why_lost();
+}
+
+void lease_state::progress() {
+  const std::lock_guard guard{m_};
+  machine_.progress(runtime::now());
+}
+
+failure lease_state::lost_failure(loss why) const {
+  return {errc::lease_lost, "the lease had ended before: " + std::string{to_string(why)}, {}};
+}
+
+result<void> lease_state::renew() {
+  const auto owner = client();
+  if (!owner) return fail(errc::lease_lost, "the lease was given back");
+  if (!held()) return fail(lost_failure(why_lost()));
+  const auto until = core::after(runtime::now(), owner->options.operation_timeout);
+  auto got = lock->store->extend(id, ttl_, until);
+  if (!got) {
+    ++owner->counts.renewal_failures;
+    return fail(std::move(got.error()));
+  }
+  const auto what = on_renewed(*got, runtime::now());
+  announce(what.lost);
+  if (!got->renewed || what.lost != loss::none) return fail(lost_failure(why_lost()));
+  ++owner->counts.renewals;
+  // The deadline has moved; the keeper looks again when it comes to the old one.
+  return {};
+}
+
+bool lease_state::end() {
+  const std::lock_guard guard{m_};
+  return machine_.end();
+}
+
+result<void> lease_state::release() {
+  const auto owner = client();
+  if (!owner) return {};
+  const bool was_held = held();
+  const auto now = runtime::now();
+  const auto give_up = core::after(now, owner->options.release_budget);
+  if (!was_held || !end()) {
+    const auto why = why_lost();
+    if (why == loss::none) return {};  // released already
+    // The user has stopped. If the store still has it for us, others need not wait for the TTL.
+    abandon();
+    return fail(lost_failure(why));
+  }
+  owner->watch().forget(*this);
+  --owner->counts.held_now;
+  auto said = lock->store->release(id, core::after(now, owner->options.operation_timeout));
+  if (!said) {
+    lock->store->release_later(id, give_up);
+    return fail(owner->record_failure(lock->name, std::move(said.error())));
+  }
+  ++owner->counts.releases;
+  switch (*said) {
+    case stores::removal::released:
+      owner->tell({event::kind::released, lock->name, token, now - granted_at, {}, {}});
+      return {};
+    case stores::removal::unsure:
+      return fail(owner->record_failure(
+          lock->name, {errc::outcome_unknown,
+                       "the lock is not held any more, but an answer was lost: it is not known "
+                       "whether it was held to the end",
+                       {}}));
+    case stores::removal::gone:
+    case stores::removal::taken:
+      break;
+  }
+  return fail(owner->record_failure(
+      lock->name, lost_failure(*said == stores::removal::taken ? loss::taken : loss::deleted)));
+}
+
+lease_ticket lease_state::detach() {
+  const auto owner = client();
+  if (owner && end()) {
+    owner->watch().forget(*this);
+    --owner->counts.held_now;
+  }
+  return {lock->name, std::string{id.text()}, token};
+}
+
+void lease_state::abandon() noexcept {
+  const auto owner = client();
+  if (!owner) return;
+  owner->watch().forget(*this);
+  bool was_held = false;
+  bool give_back = false;
+  {
+    const std::lock_guard guard{m_};
+    client_.reset();
+    was_held = machine_.end();
+    if (was_held) {
+      --owner->counts.held_now;
+      ++owner->counts.releases;
+    }
+    // Lost by our own clock: the store may still have it for us. Taken or deleted: it does not.
+    const auto why = machine_.why_lost();
+    give_back = was_held || why == loss::expired || why == loss::max_hold ||
+                why == loss::no_progress;
+  }
+  if (!give_back) return;
+  const auto now = runtime::now();
+  lock->store->release_later(id, core::after(now, owner->options.release_budget));
+  if (was_held) owner->tell({event::kind::released, lock->name, token, now - granted_at, {}, {}});
+}
+
+lease_state::due lease_state::on_due(core::time_point due_by, core::time_point now) {
+  const std::lock_guard guard{m_};
+  due what;
+  what.lost = machine_.tick(now);
+  what.renew = machine_.take_renewal(due_by, now);
+  what.next = machine_.next_event();
+  return what;
+}
+
+lease_state::due lease_state::on_renewed(const stores::renewal& answer, core::time_point now) {
+  const std::lock_guard guard{m_};
+  due what;
+  what.lost = answer.renewed ? machine_.renewed(answer.ttl, answer.counted_from, now)
+                             : machine_.refused(answer.why);
+  what.next = machine_.next_event();
+  return what;
+}
+
+lease_state::due lease_state::on_renewal_failed(core::time_point now) {
+  const std::lock_guard guard{m_};
+  due what;
+  what.lost = machine_.renewal_failed(now);
+  what.next = machine_.next_event();
+  return what;
+}
+
+loss lease_state::on_pushed_loss(loss why) {
+  const std::lock_guard guard{m_};
+  return machine_.refused(why);
+}
+
+core::time_point lease_state::next_event() {
+  const std::lock_guard guard{m_};
+  return machine_.next_event();
+}
+
+}  // namespace holdfast::detail

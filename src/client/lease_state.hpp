@@ -1,0 +1,82 @@
+// A held lock behind the public lease: the machine, and what its events need.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+
+#include "client/lock_state.hpp"
+#include "core/lease_machine.hpp"
+#include "runtime/fork.hpp"
+
+namespace holdfast::detail {
+
+class client_state;
+
+// Thread-safe. The keeper refers to it while it is watched; only its user keeps the client alive.
+class lease_state : public std::enable_shared_from_this<lease_state> {
+ public:
+  lease_state(std::shared_ptr<client_state> owner, std::shared_ptr<lock_state> on,
+              const core::owner_id& as, const core::grant& granted, const core::lease_rule& rule);
+
+  const std::shared_ptr<lock_state> lock;
+  const core::owner_id id;
+  const fencing_token token;
+  const core::time_point granted_at;
+
+  // In a child of the process that acquired it nothing here may be called: not ours, and its
+  // mutex may be held by a thread that the child does not have.
+  [[nodiscard]] bool forked() const noexcept {
+    return generation_ != runtime::fork_generation();
+  }
+
+  // --- its user ---
+  [[nodiscard]] bool held();
+  [[nodiscard]] core::duration remaining();
+  [[nodiscard]] std::stop_token lost();
+  [[nodiscard]] loss why_lost();
+  [[nodiscard]] result<void> renew();
+  void progress();
+  [[nodiscard]] result<void> release();
+  [[nodiscard]] lease_ticket detach();
+  // The user's handle goes: gives the lock back without waiting. Nothing after a fork.
+  void abandon() noexcept;
+
+  // --- the keeper ---
+  struct due {
+    loss lost = loss::none;
+    bool renew = false;
+    core::time_point next = core::never;
+  };
+  // What is to be done at `now`; renewals due by `due_by` are taken along.
+  [[nodiscard]] due on_due(core::time_point due_by, core::time_point now);
+  [[nodiscard]] due on_renewed(const stores::renewal& what, core::time_point now);
+  [[nodiscard]] due on_renewal_failed(core::time_point now);
+  [[nodiscard]] loss on_pushed_loss(loss why);
+  [[nodiscard]] core::time_point next_event();
+  [[nodiscard]] core::duration ttl() const noexcept { return ttl_; }
+  // Runs the stop callbacks: on a background thread only.
+  void fire();
+
+  // Where it stands in the keeper's schedule, and whether it may; protected by the keeper's mutex.
+  core::time_point scheduled_at = core::never;
+  bool forgotten = false;
+
+ private:
+  [[nodiscard]] std::shared_ptr<client_state> client();
+  // Tells the loss, if one happened; never under m_.
+  void announce(loss why);
+  [[nodiscard]] bool end();
+  [[nodiscard]] failure lost_failure(loss why) const;
+
+  const std::uint64_t generation_;
+  const core::duration ttl_;
+  std::mutex m_;
+  // Protected by m_.
+  std::shared_ptr<client_state> client_;
+  core::lease_machine machine_;
+  std::optional<std::stop_source> lost_;  // made when first asked for: most leases never are
+};
+
+}  // namespace holdfast::detail

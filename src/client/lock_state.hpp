@@ -1,0 +1,29 @@
+// What all handles of one client on one name share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <holdfast/lease.hpp>
+
+#include "stores/store.hpp"
+
+namespace holdfast::detail {
+
+struct lock_state {
+  lock_state(std::string called, std::shared_ptr<stores::store_lock> in_store)
+      : name{std::move(called)}, store{std::move(in_store)} {}
+
+  const std::string name;
+  const std::shared_ptr<stores::store_lock> store;
+
+  std::mutex m;
+  // Protected by m. Leases held through lock() and friends, by thread. By thread, because a holder
+  // that was overtaken still calls unlock(), and that must not release its successor's lease.
+  std::map<std::thread::id, lease> by_thread;
+};
+
+}  // namespace holdfast::detail

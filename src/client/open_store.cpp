@@ -1,0 +1,93 @@
+#include "client/open_store.hpp"
+
+#include <utility>
+
+#include "runtime/socket.hpp"
+#include "stores/local/local_server.hpp"
+#include "stores/memory/memory_store.hpp"
+#include "stores/redis/redis_store.hpp"
+
+namespace holdfast::detail {
+
+namespace {
+
+using stores::redis::redis_config;
+
+guarantees redis_guarantees() {
+  guarantees all;
+  all.kept_on = guarantees::copies::single;
+  all.shared_between_processes = true;
+  all.shared_between_hosts = true;
+  all.tokens_survive_data_loss = true;
+  all.summary =
+      "one Redis server: exclusion while it keeps its data and clocks run alike; tokens increase "
+      "also when it comes back empty or with old data";
+  return all;
+}
+
+redis_config common(const store_url& url) {
+  redis_config config;
+  config.limits.connections = url.connections;
+  config.limits.spin = url.spin;
+  config.prefix = url.prefix;
+  config.server.user = url.user;
+  config.server.password = url.password;
+  config.server.database = url.database;
+  config.promises = redis_guarantees();
+  return config;
+}
+
+redis_config on_tcp(const store_url& url) {
+  auto config = common(url);
+  const bool is_v6 = url.host.find(':') != std::string::npos;
+  config.server.node = escape(is_v6 ? "[" + url.host + "]" : url.host) + ":" +
+                       std::to_string(url.port);
+  config.server.connect = [host = url.host, port = url.port](core::time_point until) {
+    return runtime::connect_tcp(host, port, until);
+  };
+  return config;
+}
+
+redis_config on_unix(const store_url& url) {
+  auto config = common(url);
+  config.server.node = escape(url.path);
+  config.server.connect = [path = url.path](core::time_point until) {
+    return runtime::connect_unix(path, until);
+  };
+  config.promises.shared_between_hosts = false;
+  return config;
+}
+
+// A Redis like any other, but for making sure that it runs before each connection.
+redis_config on_local(const store_url& url) {
+  auto config = common(url);
+  auto server = std::make_shared<stores::local::local_server>();
+  config.server.node = "local: (" + escape(server->socket_path()) + ")";
+  config.server.connect = [server](core::time_point until) -> result<runtime::unique_fd> {
+    if (auto ok = server->ensure_running(until); !ok) return fail(std::move(ok.error()));
+    return runtime::connect_unix(server->socket_path(), until);
+  };
+  config.promises.shared_between_hosts = false;
+  config.promises.lock_survives_server_crash = true;
+  config.promises.summary =
+      "a private Redis server of this user on this host: exclusion between the user's processes "
+      "here, also across a crash of that server";
+  return config;
+}
+
+}  // namespace
+
+std::unique_ptr<stores::store> open_store(store_url url,
+                                          std::shared_ptr<runtime::background> background) {
+  switch (url.what) {
+    case store_url::kind::memory: return stores::memory::make_memory_store(url.name);
+    case store_url::kind::local:
+      return stores::redis::make_redis_store(on_local(url), std::move(background));
+    case store_url::kind::unix_socket:
+      return stores::redis::make_redis_store(on_unix(url), std::move(background));
+    case store_url::kind::tcp: break;
+  }
+  return stores::redis::make_redis_store(on_tcp(url), std::move(background));
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,15 @@
+// URL → store: the one place that knows every store.
+#pragma once
+
+#include <memory>
+
+#include "client/url.hpp"
+#include "runtime/background.hpp"
+#include "stores/store.hpp"
+
+namespace holdfast::detail {
+
+[[nodiscard]] std::unique_ptr<stores::store> open_store(
+    store_url url, std::shared_ptr<runtime::background> background);
+
+}  // namespace holdfast::detail

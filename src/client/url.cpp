@@ -1,0 +1,218 @@
+#include "client/url.hpp"
+
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include <holdfast/status.hpp>
+
+namespace holdfast::detail {
+
+namespace {
+
+constexpr std::string_view forms =
+    "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
+    "redis://[user[:password]@]host[:port][/db][?option=…]";
+constexpr std::size_t prefix_bytes_max = 256;
+constexpr unsigned connections_max = 64;
+constexpr unsigned spin_us_max = 1000;
+
+auto bad(std::string message) { return fail(errc::invalid_argument, std::move(message)); }
+
+result<std::string> decode(std::string_view text, std::string_view part) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const auto digits = text.substr(i + 1, 2);
+    const auto* end = digits.data() + digits.size();
+    if (digits.size() != 2 || std::from_chars(digits.data(), end, byte, 16).ptr != end) {
+      return bad("the " + std::string{part} +
+                 " in the store URL has a % that is not followed by two hexadecimal digits: "
+                 "write % itself as %25");
+    }
+    out += static_cast<char>(byte);
+    i += 2;
+  }
+  return out;
+}
+
+std::optional<unsigned> number(std::string_view text, unsigned most) {
+  unsigned value = 0;
+  const auto* end = text.data() + text.size();
+  const auto got = std::from_chars(text.data(), end, value);
+  if (text.empty() || got.ec != std::errc{} || got.ptr != end || value > most) return std::nullopt;
+  return value;
+}
+
+result<void> take_number(std::string_view text, std::string_view what, unsigned least,
+                         unsigned most, const auto& set) {
+  const auto value = number(text, most);
+  if (!value || *value < least) {
+    return bad("the " + std::string{what} + " in the store URL must be a number from " +
+               std::to_string(least) + " to " + std::to_string(most) + ", not \"" +
+               escape(text) + "\"");
+  }
+  set(*value);
+  return {};
+}
+
+result<void> take_option(store_url& url, std::string_view key, std::string_view value) {
+  if (key == "prefix") {
+    auto text = decode(value, "prefix");
+    if (!text) return fail(std::move(text.error()));
+    if (text->size() > prefix_bytes_max) {
+      return bad("the prefix in the store URL must be at most " +
+                 std::to_string(prefix_bytes_max) + " bytes");
+    }
+    url.prefix = std::move(*text);
+    return {};
+  }
+  if (key == "spin") {
+    return take_number(value, "option spin (microseconds)", 0, spin_us_max,
+                       [&](unsigned n) { url.spin = std::chrono::microseconds{n}; });
+  }
+  if (key == "connections") {
+    return take_number(value, "option connections", 1, connections_max,
+                       [&](unsigned n) { url.connections = n; });
+  }
+  if (key == "db" && url.what == store_url::kind::unix_socket) {
+    return take_number(value, "option db", 0, 1'000'000,
+                       [&](unsigned n) { url.database = static_cast<int>(n); });
+  }
+  return bad("the store URL has an option \"" + escape(key) +
+             "\" that does not exist: there are prefix, spin, connections, and db for unix:");
+}
+
+result<void> take_options(store_url& url, std::string_view query) {
+  while (!query.empty()) {
+    const auto end = query.find('&');
+    const auto one = query.substr(0, end);
+    query = end == std::string_view::npos ? std::string_view{} : query.substr(end + 1);
+    if (one.empty()) continue;
+    const auto equals = one.find('=');
+    if (equals == std::string_view::npos) {
+      return bad("options in the store URL are written option=value: \"" + escape(one) + "\"");
+    }
+    if (auto ok = take_option(url, one.substr(0, equals), one.substr(equals + 1)); !ok) return ok;
+  }
+  return {};
+}
+
+result<void> take_credentials(store_url& url, std::string_view text) {
+  const auto colon = text.find(':');
+  auto user = decode(text.substr(0, colon), "user name");
+  if (!user) return fail(std::move(user.error()));
+  url.user = std::move(*user);
+  if (colon == std::string_view::npos) {
+    return bad("the store URL has a user name without a password: write user:password@host, or "
+               ":password@host for the default user");
+  }
+  auto password = decode(text.substr(colon + 1), "password");
+  if (!password) return fail(std::move(password.error()));
+  url.password = std::move(*password);
+  return {};
+}
+
+result<void> take_host(store_url& url, std::string_view text) {
+  std::string_view port;
+  bool has_port = false;
+  if (text.starts_with('[')) {
+    const auto close = text.find(']');
+    if (close == std::string_view::npos) return bad("the store URL has a [ without a ]");
+    url.host = std::string{text.substr(1, close - 1)};
+    const auto rest = text.substr(close + 1);
+    has_port = rest.starts_with(':');
+    if (!has_port && !rest.empty()) return bad("the store URL has text after the address in [ ]");
+    if (has_port) port = rest.substr(1);
+  } else {
+    const auto colon = text.find(':');
+    has_port = colon != std::string_view::npos;
+    url.host = std::string{text.substr(0, colon)};
+    if (has_port) port = text.substr(colon + 1);
+    if (port.find(':') != std::string_view::npos) {
+      return bad("an IPv6 address in the store URL is written in brackets: redis://[::1]:6379");
+    }
+  }
+  if (url.host.empty()) return bad("the store URL names no host: redis://host[:port]");
+  if (url.host.find(',') != std::string::npos) {
+    return bad("redis:// takes one host; several independent nodes are not supported by this "
+               "version");
+  }
+  if (!has_port) return {};
+  return take_number(port, "port", 1, 65535,
+                     [&](unsigned n) { url.port = static_cast<std::uint16_t>(n); });
+}
+
+result<void> parse_tcp(store_url& url, std::string_view rest) {
+  const auto slash = rest.find('/');
+  auto authority = rest.substr(0, slash);
+  if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
+    if (auto ok = take_credentials(url, authority.substr(0, at)); !ok) return ok;
+    authority.remove_prefix(at + 1);
+  }
+  if (auto ok = take_host(url, authority); !ok) return ok;
+  if (slash == std::string_view::npos || slash + 1 == rest.size()) return {};
+  return take_number(rest.substr(slash + 1), "database", 0, 1'000'000,
+                     [&](unsigned n) { url.database = static_cast<int>(n); });
+}
+
+result<void> parse_unix(store_url& url, std::string_view rest) {
+  if (rest.starts_with("//")) rest.remove_prefix(2);
+  auto path = decode(rest, "path");
+  if (!path) return fail(std::move(path.error()));
+  if (!path->starts_with('/')) return bad("unix: takes an absolute path: unix:/path/redis.sock");
+  url.path = std::move(*path);
+  return {};
+}
+
+constexpr std::array<std::string_view, 6> later_schemes{
+    "rediss", "redis+sentinel", "redis+cluster", "redlock", "zookeeper", "etcd"};
+
+}  // namespace
+
+result<store_url> parse_url(std::string_view text) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos) return bad("the store URL has no scheme: " + std::string{forms});
+  const auto scheme = text.substr(0, colon);
+  auto rest = text.substr(colon + 1);
+  std::string_view query;
+  if (const auto mark = rest.find('?'); mark != std::string_view::npos) {
+    query = rest.substr(mark + 1);
+    rest = rest.substr(0, mark);
+  }
+  store_url url;
+  result<void> ok;
+  if (scheme == "memory") {
+    url.what = store_url::kind::memory;
+    url.name = std::string{rest};
+    if (!query.empty()) return bad("memory: takes no options");
+  } else if (scheme == "local") {
+    url.what = store_url::kind::local;
+    if (!rest.empty()) {
+      return bad("local: takes no path: there is one such server for each user and host");
+    }
+  } else if (scheme == "unix") {
+    url.what = store_url::kind::unix_socket;
+    ok = parse_unix(url, rest);
+  } else if (scheme == "redis") {
+    url.what = store_url::kind::tcp;
+    if (!rest.starts_with("//")) return bad("redis: is followed by //: redis://host[:port]");
+    ok = parse_tcp(url, rest.substr(2));
+  } else {
+    for (const auto later : later_schemes) {
+      if (scheme == later) {
+        return bad(std::string{later} + ":// is not supported by this version");
+      }
+    }
+    return bad("the store URL's scheme is not known: " + std::string{forms});
+  }
+  if (!ok) return fail(std::move(ok.error()));
+  if (auto options = take_options(url, query); !options) return fail(std::move(options.error()));
+  return url;
+}
+
+}  // namespace holdfast::detail

@@ -1,0 +1,33 @@
+// Store URLs, taken apart.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <holdfast/result.hpp>
+
+#include "core/types.hpp"
+
+namespace holdfast::detail {
+
+struct store_url {
+  enum class kind { memory, local, unix_socket, tcp };
+  kind what{};
+  std::string name;  // memory: which
+  std::string path;  // unix:
+  std::string host;
+  std::uint16_t port = 6379;
+  std::string user;
+  std::string password;
+  int database = 0;
+  std::string prefix;
+  std::size_t connections = 8;
+  core::duration spin = std::chrono::microseconds{40};
+};
+
+// errc::invalid_argument says which part is wrong and what would be right; it never repeats the
+// part that may hold a password.
+[[nodiscard]] result<store_url> parse_url(std::string_view text);
+
+}  // namespace holdfast::detail

@@ -1,0 +1,72 @@
+#include "stores/memory/glob.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace holdfast::stores::memory {
+
+namespace {
+
+// Takes one element other than * off `pattern`; whether it matches `c`.
+bool matches_one(std::string_view& pattern, char c) noexcept {
+  const char first = pattern.front();
+  pattern.remove_prefix(1);
+  if (first == '?') return true;
+  if (first == '\\' && !pattern.empty()) {
+    const char literal = pattern.front();
+    pattern.remove_prefix(1);
+    return literal == c;
+  }
+  if (first != '[') return first == c;
+
+  const bool negated = !pattern.empty() && pattern.front() == '^';
+  if (negated) pattern.remove_prefix(1);
+  bool found = false;
+  while (!pattern.empty() && pattern.front() != ']') {
+    if (pattern.front() == '\\' && pattern.size() > 1) pattern.remove_prefix(1);
+    char low = pattern.front();
+    char high = low;
+    pattern.remove_prefix(1);
+    if (pattern.size() > 1 && pattern[0] == '-' && pattern[1] != ']') {
+      high = pattern[1];
+      pattern.remove_prefix(2);
+      if (low > high) std::swap(low, high);
+    }
+    found = found || (c >= low && c <= high);
+  }
+  if (!pattern.empty()) pattern.remove_prefix(1);
+  return found != negated;
+}
+
+}  // namespace
+
+bool glob_matches(std::string_view pattern, std::string_view text) noexcept {
+  // On a mismatch, the last * takes one byte more: no recursion, so no pattern is expensive.
+  std::string_view after_star;
+  std::string_view star_text;
+  bool starred = false;
+  for (;;) {
+    if (!pattern.empty() && pattern.front() == '*') {
+      pattern.remove_prefix(1);
+      after_star = pattern;
+      star_text = text;
+      starred = true;
+      continue;
+    }
+    if (text.empty() && pattern.empty()) return true;
+    if (!text.empty() && !pattern.empty()) {
+      auto rest = pattern;
+      if (matches_one(rest, text.front())) {
+        pattern = rest;
+        text.remove_prefix(1);
+        continue;
+      }
+    }
+    if (!starred || star_text.empty()) return false;
+    star_text.remove_prefix(1);
+    text = star_text;
+    pattern = after_star;
+  }
+}
+
+}  // namespace holdfast::stores::memory

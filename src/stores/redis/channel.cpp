@@ -1,0 +1,283 @@
+#include "stores/redis/channel.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "runtime/clock.hpp"
+#include "runtime/socket.hpp"
+
+namespace holdfast::stores::redis {
+
+namespace {
+
+constexpr std::size_t read_chunk_bytes = 16 * 1024;
+// How often a caller that has stopped polling tries whether it would pay again.
+constexpr unsigned probe_every = 64;
+
+bool has_spare_core() {
+  static const bool spare = std::thread::hardware_concurrency() > 1;
+  return spare;
+}
+
+}  // namespace
+
+channel::channel(runtime::unique_fd fd, std::string node, core::duration spin)
+    : fd_{std::move(fd)},
+      node_{std::move(node)},
+      spin_{has_spare_core() ? spin : core::duration::zero()},
+      reader_{::redisReaderCreate()} {}
+
+channel::~channel() { break_off("the client is closed"); }
+
+bool channel::enqueue(std::string_view command, in_flight entry) {
+  if (in_flight_.size() >= in_flight_max) return false;
+  out_ += command;
+  stream_end_ += command.size();
+  entry.ends_at = stream_end_;
+  if (entry.caller != nullptr) entry.caller->ends_at = stream_end_;
+  in_flight_.push_back(std::move(entry));
+  sent_.fetch_add(1);
+  return true;
+}
+
+// Sends what there is. Those who come meanwhile add to out_ and go: we send theirs too.
+void channel::send_pending(lock& held) {
+  if (someone_sends_) return;
+  someone_sends_ = true;
+  while ((!sending_.empty() || !out_.empty()) && !broken_) {
+    if (sending_.empty()) sending_.swap(out_);
+    held.unlock();
+    const auto sent = runtime::send_some(fd_.get(), sending_);
+    held.lock();
+    stream_flushed_ += sent.bytes;
+    sending_.erase(0, sent.bytes);
+    if (sent.error != 0) {
+      break_locked(held, runtime::describe_io_error(sent.error), errc::outcome_unknown);
+      break;
+    }
+    if (sent.would_block) break;  // the rest goes when the socket takes more
+  }
+  someone_sends_ = false;
+}
+
+result<reply> channel::call(std::string_view command, core::time_point until, bool alone,
+                            std::uint64_t* position) {
+  waiting_call mine;
+  lock held{m_};
+  if (broken_) return fail(errc::store_unreachable, "the connection to " + node_ + " is broken");
+  if (!enqueue(command, {&mine, nullptr, 0})) {
+    return fail(errc::overloaded, "too many requests are under way to " + node_);
+  }
+  if (position != nullptr) *position = sent_.load();
+  send_pending(held);
+  while (!mine.done) {
+    if (!someone_leads_ || mine.leads) {
+      someone_leads_ = true;
+      mine.leads = true;
+      lead(held, mine, until, alone);
+      break;
+    }
+    const auto current = runtime::now();
+    if (current >= until) break;
+    // A day at most, to stay clear of overflow in the clock's arithmetic.
+    mine.wake.wait_for(held, std::min<core::duration>(until - current, std::chrono::hours{24}));
+  }
+  if (!mine.done) {
+    // The reply will come, or not, and must not be taken for that of another command.
+    for (auto& entry : in_flight_) {
+      if (entry.caller == &mine) entry.caller = nullptr;
+    }
+    suspect_ = true;
+  }
+  if (mine.leads) pass_lead(held);
+  if (!mine.done) {
+    return fail({errc::outcome_unknown, "no reply from " + node_ + " in time",
+                 {{node_, "no reply in time"}}});
+  }
+  if (mine.failed) return fail(std::move(mine.why));
+  return std::move(mine.answer);
+}
+
+std::uint64_t channel::post(std::string_view command, on_reply done) {
+  lock held{m_};
+  if (broken_ || !enqueue(command, {nullptr, std::move(done), 0})) return 0;
+  const auto position = sent_.load();
+  send_pending(held);
+  return position;
+}
+
+void channel::sweep() {
+  lock held{m_};
+  if (broken_ || someone_leads_) return;
+  someone_leads_ = true;
+  send_pending(held);
+  while (!broken_ && !in_flight_.empty() &&
+         read_replies(held, core::time_point{}, false, false) == read_result::progress) {
+  }
+  pass_lead(held);
+}
+
+// Somebody has to read for those who still wait.
+void channel::pass_lead(lock& held) {
+  static_cast<void>(held);
+  someone_leads_ = false;
+  for (auto& entry : in_flight_) {
+    if (entry.caller != nullptr && !entry.caller->done) {
+      someone_leads_ = true;
+      entry.caller->leads = true;
+      entry.caller->wake.notify_one();
+      return;
+    }
+  }
+}
+
+void channel::lead(lock& held, waiting_call& mine, core::time_point until, bool alone) {
+  while (!mine.done && !broken_) {
+    send_pending(held);
+    if (broken_ || mine.done) return;
+    if (read_replies(held, until, true, alone) == read_result::nothing) return;  // timed out
+  }
+}
+
+// Polling the socket is cheaper than sleeping when the reply comes sooner than a sleeping thread
+// could be woken; when it does not, polling wastes a core. So it is done only while it pays.
+bool channel::poll_briefly(core::duration& waited, std::size_t& got, int& error, char* into,
+                           std::size_t room) {
+  const bool pays = typical_wait_ < spin_ || ++calls_since_probe_ >= probe_every;
+  if (!pays) return false;
+  calls_since_probe_ = 0;
+  const auto start = runtime::now();
+  for (;;) {
+    const auto read = runtime::receive_some(fd_.get(), into, room);
+    waited = runtime::now() - start;
+    if (!read.would_block) {
+      got = read.bytes;
+      error = read.error;
+      return true;
+    }
+    if (waited >= spin_) return false;
+  }
+}
+
+channel::read_result channel::read_replies(lock& held, core::time_point until, bool may_wait,
+                                           bool alone) {
+  const bool more_to_send = !sending_.empty() || !out_.empty();
+  held.unlock();
+  std::array<char, read_chunk_bytes> chunk;
+  std::size_t got = 0;
+  int error = 0;
+  bool have = false;
+  if (may_wait && alone && spin_ > core::duration::zero() && !more_to_send) {
+    core::duration waited{};
+    have = poll_briefly(waited, got, error, chunk.data(), chunk.size());
+    if (waited > core::duration::zero()) {
+      typical_wait_ = have ? (typical_wait_ * 3 + waited) / 4 : typical_wait_ + spin_ / 4;
+    }
+  }
+  while (!have) {
+    const auto read = runtime::receive_some(fd_.get(), chunk.data(), chunk.size());
+    if (!read.would_block) {
+      got = read.bytes;
+      error = read.error;
+      have = true;
+      break;
+    }
+    const short events = more_to_send ? POLLIN | POLLOUT : POLLIN;
+    if (!may_wait ||
+        runtime::wait_ready(fd_.get(), events, until) != runtime::readiness::ready) {
+      held.lock();
+      return read_result::nothing;
+    }
+    if (more_to_send) break;  // perhaps the socket takes more now; the caller sends and comes back
+  }
+
+  std::deque<reply> replies;
+  std::string garbled;
+  if (got > 0) {
+    // Only the leader touches the reader. Fails only on what is not the Redis protocol.
+    if (::redisReaderFeed(reader_.get(), chunk.data(), got) != REDIS_OK) garbled = reader_->errstr;
+    while (garbled.empty()) {
+      void* one = nullptr;
+      if (::redisReaderGetReply(reader_.get(), &one) != REDIS_OK) {
+        garbled = reader_->errstr;
+      } else if (one == nullptr) {
+        break;
+      } else {
+        replies.emplace_back(static_cast<redisReply*>(one));
+      }
+    }
+  }
+  held.lock();
+  deliver(held, replies);
+  if (!garbled.empty()) {
+    break_locked(held, "the server does not speak the Redis protocol", errc::incompatible);
+    return read_result::failed;
+  }
+  if (error != 0) {
+    break_locked(held, runtime::describe_io_error(error), errc::outcome_unknown);
+    return read_result::failed;
+  }
+  return read_result::progress;
+}
+
+void channel::deliver(lock& held, std::deque<reply>& replies) {
+  std::deque<completion> posted;
+  for (auto& one : replies) {
+    if (in_flight_.empty()) break;  // a server that talks unasked; nothing to match it with
+    auto entry = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    read_.fetch_add(1);
+    if (entry.caller != nullptr) {
+      entry.caller->answer = std::move(one);
+      entry.caller->done = true;
+      entry.caller->wake.notify_one();
+    } else if (entry.done) {
+      posted.push_back({std::move(entry.done), std::move(one)});
+    }
+  }
+  if (posted.empty()) return;
+  held.unlock();
+  for (auto& one : posted) one.done(std::move(one.answer));
+  held.lock();
+}
+
+void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
+  if (broken_.exchange(true)) return;
+  std::deque<in_flight> dropped;
+  dropped.swap(in_flight_);
+  read_.store(sent_.load());
+  std::deque<std::pair<on_reply, failure>> posted;
+  for (auto& entry : dropped) {
+    // What the kernel never got was never run; a command cut short is not run either.
+    const bool may_have_run = entry.ends_at <= stream_flushed_;
+    failure what{may_have_run ? sent_code : errc::store_unreachable,
+                 "connection to " + node_ + " lost: " + why,
+                 {{node_, why}}};
+    if (entry.caller != nullptr) {
+      entry.caller->why = std::move(what);
+      entry.caller->failed = true;
+      entry.caller->done = true;
+      entry.caller->wake.notify_one();
+    } else if (entry.done) {
+      posted.emplace_back(std::move(entry.done), std::move(what));
+    }
+  }
+  out_.clear();
+  if (posted.empty()) return;
+  held.unlock();
+  for (auto& [done, what] : posted) done(fail(std::move(what)));
+  held.lock();
+}
+
+void channel::break_off(const std::string& why) {
+  lock held{m_};
+  break_locked(held, why, errc::outcome_unknown);
+  // Wakes a leader that sleeps on the socket.
+  ::shutdown(fd_.get(), SHUT_RDWR);
+}
+
+}  // namespace holdfast::stores::redis

@@ -1,0 +1,128 @@
+// One connection to Redis, shared by callers who do its I/O themselves.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <holdfast/result.hpp>
+
+#include "core/types.hpp"
+#include "runtime/fd.hpp"
+#include "stores/redis/resp.hpp"
+
+namespace holdfast::stores::redis {
+
+// Thread-safe. There is no I/O thread: whoever waits for a reply and finds nobody reading reads,
+// for everybody. A lone caller therefore writes and reads its own socket with no thread hop, and
+// polls it briefly before it sleeps, when that has paid; many callers' commands leave together,
+// because those who come while somebody is sending only add to what he sends.
+//
+// | state   | call()                        | post()    |
+// |---------|-------------------------------|-----------|
+// | healthy | sent, answered in order       | sent      |
+// | suspect | as healthy; the pool drops it | as before |
+// | broken  | errc::store_unreachable       | 0         |
+class channel {
+ public:
+  // Commands in flight on one connection; beyond it a caller is told errc::overloaded.
+  static constexpr std::size_t in_flight_max = 4096;
+
+  using on_reply = std::function<void(result<reply>)>;
+
+  // `spin`: how long a lone caller polls before it sleeps; zero: never.
+  channel(runtime::unique_fd fd, std::string node, core::duration spin);
+  channel(const channel&) = delete;
+  channel& operator=(const channel&) = delete;
+  ~channel();
+
+  // Sends one command and waits for its reply. `alone`: no other caller uses this server now.
+  // errc::store_unreachable: it was not sent. errc::outcome_unknown: sent, no reply.
+  // `position` (if any) is where it stands among all commands sent here, for answered().
+  [[nodiscard]] result<reply> call(std::string_view command, core::time_point until, bool alone,
+                                   std::uint64_t* position = nullptr);
+
+  // Sends one command whose reply nobody waits for. Never blocks. `done` is called by whoever
+  // reads the reply, or when the connection breaks. Gives its position; 0, and no call of `done`,
+  // if it could not be sent.
+  [[nodiscard]] std::uint64_t post(std::string_view command, on_reply done);
+
+  // Sends and reads what can be without waiting, if nobody else is at it.
+  void sweep();
+
+  // Whether replies to everything sent up to now, or up to then, have been read.
+  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_.load(); }
+  [[nodiscard]] bool answered(std::uint64_t up_to) const noexcept { return read_.load() >= up_to; }
+  [[nodiscard]] bool idle() const noexcept { return answered(sent()); }
+
+  [[nodiscard]] bool broken() const noexcept { return broken_.load(); }
+  // A caller gave up waiting for a reply: the connection may be stuck.
+  [[nodiscard]] bool suspect() const noexcept { return suspect_.load(); }
+  void break_off(const std::string& why);
+
+  // How many callers the pool has put here; the pool's business.
+  int users = 0;
+
+ private:
+  struct waiting_call {
+    reply answer;
+    failure why;
+    std::uint64_t ends_at = 0;  // position in the stream of its last byte
+    bool done = false;
+    bool failed = false;
+    bool leads = false;
+    std::condition_variable wake;
+  };
+  struct in_flight {
+    waiting_call* caller = nullptr;  // null: nobody waits any more
+    on_reply done;                   // for posted commands
+    std::uint64_t ends_at = 0;
+  };
+  struct completion {
+    on_reply done;
+    reply answer;
+  };
+  using lock = std::unique_lock<std::mutex>;
+
+  bool enqueue(std::string_view command, in_flight entry);
+  void send_pending(lock& held);
+  void lead(lock& held, waiting_call& mine, core::time_point until, bool alone);
+  enum class read_result { progress, nothing, failed };
+  read_result read_replies(lock& held, core::time_point until, bool may_wait, bool alone);
+  void deliver(lock& held, std::deque<reply>& replies);
+  void break_locked(lock& held, const std::string& why, errc sent_code);
+  void pass_lead(lock& held);
+  bool poll_briefly(core::duration& waited, std::size_t& got, int& error, char* into,
+                    std::size_t room);
+
+  const runtime::unique_fd fd_;
+  const std::string node_;
+  const core::duration spin_;
+  const reply_reader reader_;  // the leader's
+
+  std::atomic<bool> broken_{false};
+  std::atomic<bool> suspect_{false};
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> read_{0};
+
+  // The leader's: how long replies have taken, to know whether polling pays.
+  core::duration typical_wait_{0};
+  unsigned calls_since_probe_ = 0;
+
+  std::mutex m_;
+  // Protected by m_.
+  std::string out_;
+  std::string sending_;
+  std::deque<in_flight> in_flight_;
+  std::uint64_t stream_end_ = 0;      // bytes ever put into out_
+  std::uint64_t stream_flushed_ = 0;  // bytes ever handed to the kernel
+  bool someone_sends_ = false;
+  bool someone_leads_ = false;
+};
+
+}  // namespace holdfast::stores::redis

@@ -1,0 +1,160 @@
+#include "stores/redis/layout.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "core/types.hpp"
+
+namespace holdfast::stores::redis {
+
+namespace {
+
+constexpr unsigned slots = 16384;
+constexpr std::string_view hex = "0123456789abcdef";
+constexpr std::size_t foreign_value_shown_max = 256;
+
+// CRC-16/XMODEM, the one that Redis Cluster uses.
+constexpr auto crc_table = [] {
+  std::array<std::uint16_t, 256> table{};
+  for (unsigned i = 0; i < table.size(); ++i) {
+    unsigned crc = i << 8;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc & 0x8000U) != 0 ? (crc << 1) ^ 0x1021U : crc << 1;
+    table[i] = static_cast<std::uint16_t>(crc);
+  }
+  return table;
+}();
+
+constexpr std::uint16_t crc_step(std::uint16_t crc, char c) noexcept {
+  const auto index = ((crc >> 8) ^ static_cast<unsigned char>(c)) & 0xffU;
+  return static_cast<std::uint16_t>((crc << 8) ^ crc_table[index]);
+}
+
+bool is_plain(char c) noexcept { return c > ' ' && c < 0x7f && c != ';' && c != '%' && c != '='; }
+
+void append_field(std::string& to, std::string_view text) {
+  for (const char c : text) {
+    if (is_plain(c) || c == ' ') {
+      to += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    to += '%';
+    to += hex[byte >> 4];
+    to += hex[byte & 0xf];
+  }
+}
+
+std::string decode_field(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size()) {
+      unsigned byte = 0;
+      const auto* from = text.data() + i + 1;
+      if (std::from_chars(from, from + 2, byte, 16).ptr == from + 2) {
+        out += static_cast<char>(byte);
+        i += 2;
+        continue;
+      }
+    }
+    out += text[i];
+  }
+  return out;
+}
+
+template <class T>
+T number(std::string_view text) noexcept {
+  T value{};
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+unsigned hash_slot(std::string_view key) noexcept {
+  // A non-empty {tag} alone decides, as in the cluster specification.
+  if (const auto open = key.find('{'); open != std::string_view::npos) {
+    const auto close = key.find('}', open + 1);
+    if (close != std::string_view::npos && close > open + 1) {
+      key = key.substr(open + 1, close - open - 1);
+    }
+  }
+  std::uint16_t crc = 0;
+  for (const char c : key) crc = crc_step(crc, c);
+  return crc % slots;
+}
+
+std::string slot_tag(unsigned slot) {
+  // The first match in this order; every slot has one (tested), after 16,000 tries on average.
+  constexpr std::string_view letters =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+  for (const char a : letters) {
+    const auto first = crc_step(0, a);
+    for (const char b : letters) {
+      const auto second = crc_step(first, b);
+      for (const char c : letters) {
+        if (crc_step(second, c) % slots == slot) return {a, b, c};
+      }
+    }
+  }
+  return {};
+}
+
+std::string slot_key(std::string_view lock_key) {
+  return std::string{reserved_prefix} + slot_tag(hash_slot(lock_key)) + "}:slot";
+}
+
+std::string describe_holder(std::string_view host, std::int64_t pid, std::string_view label) {
+  std::string text = "host=";
+  append_field(text, host);
+  text += ";pid=" + std::to_string(pid) + ";label=";
+  append_field(text, label);
+  return text;
+}
+
+result<holder> parse_holder(std::string_view value) {
+  const auto foreign = [&] {
+    holder other;
+    other.foreign = true;
+    other.value = std::string{value.substr(0, foreign_value_shown_max)};
+    return other;
+  };
+  constexpr std::string_view mark = ";holdfast=";
+  if (value.size() < core::owner_id::digits + mark.size()) return foreign();
+  if (!core::owner_id::parse(value.substr(0, core::owner_id::digits))) return foreign();
+  if (value.substr(core::owner_id::digits, mark.size()) != mark) return foreign();
+
+  holder who;
+  auto rest = value.substr(core::owner_id::digits + 1);
+  while (!rest.empty()) {
+    const auto end = rest.find(';');
+    const auto field = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    const auto equals = field.find('=');
+    if (equals == std::string_view::npos) continue;
+    const auto key = field.substr(0, equals);
+    const auto text = field.substr(equals + 1);
+    if (key == "holdfast") {
+      if (const int layout = number<int>(text); layout > layout_readable_max) {
+        return fail(errc::incompatible,
+                    "the lock is held by a newer Holdfast (stored layout " +
+                        std::to_string(layout) + ", this version shares locks up to " +
+                        std::to_string(layout_readable_max) + "): update this program");
+      }
+    } else if (key == "token") {
+      who.token = fencing_token{number<std::uint64_t>(text)};
+    } else if (key == "since") {
+      who.since = std::chrono::system_clock::time_point{
+          std::chrono::milliseconds{number<std::int64_t>(text)}};
+    } else if (key == "host") {
+      who.host = decode_field(text);
+    } else if (key == "pid") {
+      who.pid = number<std::int64_t>(text);
+    } else if (key == "label") {
+      who.label = decode_field(text);
+    }
+  }
+  return who;
+}
+
+}  // namespace holdfast::stores::redis

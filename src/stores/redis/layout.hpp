@@ -1,0 +1,43 @@
+// What is stored in Redis, and its version.
+//
+//   <prefix><name>            the lock, a plain string with a TTL, so that every client that uses
+//                             SET NX PX on the same key excludes us and we them:
+//                             <32 hex>;holdfast=1;token=…;since=<ms>;host=…;pid=…;label=…
+//   holdfast:{<tag>}:slot     a hash without TTL, one for each of the 16,384 hash slots of a
+//                             cluster, whatever the number of locks: `layout`, the newest layout
+//                             that wrote here, and `token`, the last token granted. <tag> is a
+//                             text of three letters that hashes to the lock's own slot, so that
+//                             a script may touch both. ({name} would break on a name like "a}b".)
+//
+// A version shares locks with the one before and the one after it. Further apart is an error.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <holdfast/result.hpp>
+#include <holdfast/status.hpp>
+
+namespace holdfast::stores::redis {
+
+inline constexpr int layout_written = 1;
+inline constexpr int layout_readable_max = layout_written + 1;
+
+// Keys of our own start so; a lock may not.
+inline constexpr std::string_view reserved_prefix = "holdfast:{";
+
+[[nodiscard]] unsigned hash_slot(std::string_view key) noexcept;
+// Three letters whose hash slot this is. Part of the stored layout: the same for ever.
+[[nodiscard]] std::string slot_tag(unsigned slot);
+[[nodiscard]] std::string slot_key(std::string_view lock_key);
+
+// "host=…;pid=…;label=…", with what would break the format as %XX.
+[[nodiscard]] std::string describe_holder(std::string_view host, std::int64_t pid,
+                                          std::string_view label);
+
+// Reads a stored value back. A value that is not ours gives a foreign holder; one of a layout too
+// new for us is errc::incompatible.
+[[nodiscard]] result<holder> parse_holder(std::string_view value);
+
+}  // namespace holdfast::stores::redis

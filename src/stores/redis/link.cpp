@@ -1,0 +1,301 @@
+#include "stores/redis/link.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "runtime/clock.hpp"
+#include "runtime/random.hpp"
+#include "stores/redis/server_error.hpp"
+
+namespace holdfast::stores::redis {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Between attempts to connect to a server that is not there, for all callers together.
+constexpr core::backoff::bounds connect_pace{milliseconds{5}, milliseconds{500}};
+// A connection that has not caught up by then never will.
+constexpr core::duration retired_age_max = std::chrono::seconds{30};
+
+bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
+
+}  // namespace
+
+script_call::script_call(const scripts::script& which, std::span<const std::string_view> keys,
+                         std::span<const std::string_view> args)
+    : which_{&which}, arguments_{3 + keys.size() + args.size()} {
+  command text{arguments_};
+  text.arg("EVALSHA").arg(which.sha1);
+  tail_at_ = text.bytes().size();
+  text.arg(static_cast<long long>(keys.size()));
+  for (const auto key : keys) text.arg(key);
+  for (const auto arg : args) text.arg(arg);
+  by_hash_ = std::move(text).bytes();
+}
+
+std::string script_call::by_source() const {
+  command text{arguments_};
+  text.arg("EVAL").arg(which_->source);
+  return text.bytes() + by_hash_.substr(tail_at_);
+}
+
+// A caller's place on a connection, given back when it is done.
+class link::use {
+ public:
+  use(link& owner, std::shared_ptr<channel> on) : owner_{owner}, on_{std::move(on)} {}
+  use(const use&) = delete;
+  use& operator=(const use&) = delete;
+  ~use() {
+    const std::lock_guard guard{owner_.m_};
+    --on_->users;
+    --owner_.callers_;
+    if (on_->broken() || on_->suspect()) owner_.drop_unfit();
+  }
+
+ private:
+  link& owner_;
+  std::shared_ptr<channel> on_;
+};
+
+link::link(endpoint where, link_limits limits, std::function<void()> reconnected)
+    : where_{std::move(where)},
+      limits_{limits},
+      reconnected_{std::move(reconnected)},
+      pace_{connect_pace, runtime::random_bits()} {}
+
+link::~link() { close(); }
+
+void link::close() {
+  std::vector<std::shared_ptr<channel>> closing;
+  {
+    const std::lock_guard guard{m_};
+    closed_ = true;
+    closing.swap(channels_);
+    for (auto& one : retired_) closing.push_back(std::move(one.on));
+    retired_.clear();
+  }
+  for (const auto& one : closing) one->break_off("the client is closed");
+}
+
+// Under m_: nothing new goes to a connection that is broken, or on which a reply failed to come.
+void link::drop_unfit() {
+  std::erase_if(channels_, [&](const auto& one) {
+    if (one->broken()) {
+      posted_before_ = nullptr;  // perhaps the server was started anew
+      return true;
+    }
+    if (!one->suspect()) return false;
+    retired_.push_back({one, runtime::now()});
+    return true;
+  });
+}
+
+std::shared_ptr<channel> link::pick(const trace& behind) {
+  drop_unfit();
+  if (behind.on && !behind.on->broken() && !behind.answered()) return behind.on;
+  if (static_cast<std::size_t>(callers_) < limits_.connections) {
+    for (const auto& one : channels_) {
+      if (one->users == 0) return one;
+    }
+    if (channels_.size() < limits_.connections) return nullptr;  // open another
+  }
+  return channels_.empty() ? nullptr : channels_.front();
+}
+
+result<reply> link::exchange(std::string_view bytes, core::time_point until, const trace& behind,
+                             trace* used) {
+  std::shared_ptr<channel> on;
+  bool alone = false;
+  {
+    const std::lock_guard guard{m_};
+    if (closed_) return fail(errc::stopped, "the client is closed");
+    on = pick(behind);
+    if (on) {
+      ++on->users;
+      alone = ++callers_ == 1;
+    }
+  }
+  if (!on) {
+    auto fresh = connect(until);
+    if (!fresh) return fail(std::move(fresh.error()));
+    on = std::move(*fresh);
+  }
+  const use place{*this, on};
+  std::uint64_t position = 0;
+  auto answer = on->call(bytes, until, alone, &position);
+  if (used != nullptr) *used = {on, position};
+  return answer;
+}
+
+result<reply> link::run(const script_call& script, core::time_point until, const trace& behind,
+                        trace* used) {
+  auto answer = exchange(script.by_hash(), until, behind, used);
+  if (answer && is_error(**answer) && is_noscript(text_of(**answer))) {
+    posted_before_ = nullptr;
+    answer = exchange(script.by_source(), until, used != nullptr ? *used : behind, used);
+  }
+  if (answer && is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
+  return answer;
+}
+
+result<reply> link::ask(std::string_view bytes, core::time_point until) {
+  auto answer = exchange(bytes, until, {}, nullptr);
+  if (answer && is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
+  return answer;
+}
+
+trace link::post(const script_call& script, const trace& behind, channel::on_reply done) {
+  std::shared_ptr<channel> on;
+  {
+    const std::lock_guard guard{m_};
+    if (closed_ || channels_.empty()) return {};
+    on = pick(behind);
+    if (!on) on = channels_.front();
+  }
+  const auto* which = script.which();
+  const bool known = posted_before_.load() == which;
+  const auto position = on->post(known ? script.by_hash() : script.by_source(), std::move(done));
+  if (position == 0) return {};
+  posted_before_ = which;
+  return {on, position};
+}
+
+result<std::shared_ptr<channel>> link::connect(core::time_point until) {
+  bool again = false;
+  {
+    const std::lock_guard guard{m_};
+    if (runtime::now() < not_before_) return fail(last_failure_);
+    again = was_connected_;
+  }
+  const auto attempt = [&]() -> result<std::shared_ptr<channel>> {
+    auto fd = where_.connect(until);
+    if (!fd) return fail(std::move(fd.error()));
+    auto fresh = std::make_shared<channel>(std::move(*fd), where_.node, limits_.spin);
+    if (auto ok = greet(*fresh, until); !ok) return fail(std::move(ok.error()));
+    return fresh;
+  };
+  auto fresh = attempt();
+  bool came_back = false;
+  {
+    const std::lock_guard guard{m_};
+    if (fresh) {
+      if (closed_) return fail(errc::stopped, "the client is closed");
+      came_back = again && channels_.empty();
+      pace_.reset();
+      not_before_ = {};
+      was_connected_ = true;
+      ++(*fresh)->users;
+      ++callers_;
+      channels_.push_back(*fresh);
+    } else {
+      auto& why = fresh.error();
+      // Nothing of ours was sent yet, whatever became of the greeting.
+      if (why.code == errc::outcome_unknown) why.code = errc::store_unreachable;
+      if (why.nodes.empty()) why.nodes.push_back({where_.node, why.message});
+      if (why.code == errc::store_unreachable) {
+        why.message = "cannot reach " + where_.node + ": " + why.message;
+      }
+      not_before_ = core::after(runtime::now(), pace_.next());
+      last_failure_ = why;
+    }
+  }
+  if (came_back && reconnected_) reconnected_();
+  return fresh;
+}
+
+// HELLO says in one round trip whether this is Redis, 6.0 or newer, and logs in.
+result<void> link::greet(channel& fresh, core::time_point until) const {
+  const bool log_in = !where_.password.empty() || !where_.user.empty();
+  const std::string user = where_.user.empty() ? "default" : where_.user;
+  const auto say = [&](const command& text) { return fresh.call(text.bytes(), until, true); };
+
+  command hello{log_in ? 7U : 4U};
+  hello.arg("HELLO").arg("2");
+  if (log_in) hello.arg("AUTH").arg(user).arg(where_.password);
+  hello.arg("SETNAME").arg("holdfast");
+  auto answer = say(hello);
+  if (!answer) return fail(std::move(answer.error()));
+  auto said = text_of(**answer);
+  if (is_error(**answer) && said.starts_with("NOPERM") && !log_in) {
+    // A default user that may not say HELLO may still lock.
+    answer = reply{};
+  } else if (is_error(**answer) && said.starts_with("NOPERM")) {
+    command auth{3};
+    auth.arg("AUTH").arg(user).arg(where_.password);
+    answer = say(auth);
+    if (!answer) return fail(std::move(answer.error()));
+    said = text_of(**answer);
+  }
+  if (*answer && is_error(**answer)) {
+    auto why = translate_error(said, where_.node);
+    if (said.starts_with("ERR unknown command")) {
+      why.message = where_.node + " is older than Redis 6.0, or no Redis: 6.0 or newer is needed";
+    }
+    return fail(std::move(why));
+  }
+  if (*answer) {
+    const auto fields = elements_of(**answer);
+    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+      if (text_of(*fields[i]) == "mode" && text_of(*fields[i + 1]) == "sentinel") {
+        return fail(errc::incompatible,
+                    where_.node + " is a Sentinel, not a server that keeps data: name the master");
+      }
+    }
+  }
+  if (where_.database != 0) {
+    command select{2};
+    select.arg("SELECT").arg(static_cast<long long>(where_.database));
+    answer = say(select);
+    if (!answer) return fail(std::move(answer.error()));
+    if (is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
+  }
+  return {};
+}
+
+void link::flush(core::time_point until) {
+  std::vector<std::shared_ptr<channel>> all;
+  {
+    const std::lock_guard guard{m_};
+    all = channels_;
+  }
+  command ping{1};
+  ping.arg("PING");
+  for (const auto& one : all) {
+    // Replies come in order: with this one, all before it have been read.
+    if (!one->idle()) static_cast<void>(one->call(ping.bytes(), until, false));
+  }
+}
+
+bool link::sweep(core::time_point now) {
+  std::vector<std::shared_ptr<channel>> all;
+  {
+    const std::lock_guard guard{m_};
+    all = channels_;
+    for (const auto& one : retired_) all.push_back(one.on);
+  }
+  bool more = false;
+  for (const auto& one : all) {
+    if (!one->idle()) one->sweep();
+    more = more || !one->idle();
+  }
+  std::vector<std::shared_ptr<channel>> closing;
+  {
+    const std::lock_guard guard{m_};
+    std::erase_if(retired_, [&](const retired& one) {
+      const bool over = one.on->idle() || one.on->broken() || now - one.since > retired_age_max;
+      if (over) closing.push_back(one.on);
+      return over;
+    });
+    while (retired_.size() > retired_max) {
+      closing.push_back(std::move(retired_.front().on));
+      retired_.erase(retired_.begin());
+    }
+    more = more || !retired_.empty();
+  }
+  for (const auto& one : closing) one->break_off("no reply came");
+  return more;
+}
+
+}  // namespace holdfast::stores::redis

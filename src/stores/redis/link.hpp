@@ -1,0 +1,128 @@
+// One Redis server: its connections, and how requests find one.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/result.hpp>
+
+#include "core/backoff.hpp"
+#include "core/types.hpp"
+#include "runtime/fd.hpp"
+#include "scripts.hpp"
+#include "stores/redis/channel.hpp"
+
+namespace holdfast::stores::redis {
+
+struct endpoint {
+  std::string node;  // for messages; never holds a secret
+  std::function<result<runtime::unique_fd>(core::time_point until)> connect;
+  std::string user;
+  std::string password;
+  int database = 0;
+};
+
+struct link_limits {
+  std::size_t connections = 8;
+  core::duration spin = std::chrono::microseconds{40};
+};
+
+// Which connection carried a request, so that a later one can be sent behind it.
+struct trace {
+  std::shared_ptr<channel> on;
+  std::uint64_t position = 0;
+
+  [[nodiscard]] bool answered() const noexcept { return !on || on->answered(position); }
+};
+
+// A script with its keys and arguments, ready to be sent.
+class script_call {
+ public:
+  script_call(const scripts::script& which, std::span<const std::string_view> keys,
+              std::span<const std::string_view> args);
+  [[nodiscard]] const std::string& by_hash() const noexcept { return by_hash_; }
+  [[nodiscard]] const scripts::script* which() const noexcept { return which_; }
+  // For a server that does not know the script: after a restart, or SCRIPT FLUSH.
+  [[nodiscard]] std::string by_source() const;
+
+ private:
+  const scripts::script* which_;
+  std::string by_hash_;
+  std::size_t tail_at_ = 0;
+  std::size_t arguments_ = 0;
+};
+
+// Thread-safe. Few callers get a connection each; more than that share one, where their requests
+// travel in batches (at sixteen callers that is twice as fast and a third of the server's work).
+// A connection on which a reply failed to come is used for nothing new, and closed once it has
+// caught up or is too old. Connecting anew is paced: bounded, jittered back-off for all together.
+class link {
+ public:
+  // Connections that are being given up; the oldest is closed when there are more.
+  static constexpr std::size_t retired_max = 8;
+
+  link(endpoint where, link_limits limits, std::function<void()> reconnected);
+  link(const link&) = delete;
+  link& operator=(const link&) = delete;
+  ~link();
+
+  // `behind`: use that connection if it still works, so that this comes after what it carries.
+  // `used` (if any) is set to where it was sent.
+  [[nodiscard]] result<reply> run(const script_call& script, core::time_point until,
+                                  const trace& behind = {}, trace* used = nullptr);
+  [[nodiscard]] result<reply> ask(std::string_view bytes, core::time_point until);
+
+  // Sends without waiting, if a connection is open; nothing otherwise. `done` as channel::post().
+  [[nodiscard]] trace post(const script_call& script, const trace& behind, channel::on_reply done);
+
+  // Reads replies that nobody waits for and closes connections that are given up.
+  // True while there is more of that to come.
+  bool sweep(core::time_point now);
+
+  // Waits for the replies that nobody waits for.
+  void flush(core::time_point until);
+
+  [[nodiscard]] const std::string& node() const noexcept { return where_.node; }
+  void close();
+
+ private:
+  struct retired {
+    std::shared_ptr<channel> on;
+    core::time_point since;
+  };
+  class use;
+
+  [[nodiscard]] result<reply> exchange(std::string_view bytes, core::time_point until,
+                                       const trace& behind, trace* used);
+  [[nodiscard]] std::shared_ptr<channel> pick(const trace& behind);
+  [[nodiscard]] result<std::shared_ptr<channel>> connect(core::time_point until);
+  [[nodiscard]] result<void> greet(channel& fresh, core::time_point until) const;
+  void drop_unfit();
+
+  const endpoint where_;
+  const link_limits limits_;
+  const std::function<void()> reconnected_;
+
+  // The script that the server is known to have, of those that are posted. Nobody is there to
+  // send a posted script again if the server does not know it, so the first goes as source.
+  std::atomic<const scripts::script*> posted_before_{nullptr};
+
+  std::mutex m_;
+  // Protected by m_.
+  std::vector<std::shared_ptr<channel>> channels_;
+  std::vector<retired> retired_;
+  int callers_ = 0;
+  bool was_connected_ = false;
+  bool closed_ = false;
+  core::backoff pace_;
+  core::time_point not_before_{};
+  failure last_failure_;
+};
+
+}  // namespace holdfast::stores::redis

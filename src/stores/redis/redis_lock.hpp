@@ -1,0 +1,59 @@
+// One lock on a Redis server.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "stores/redis/server.hpp"
+#include "stores/store.hpp"
+
+namespace holdfast::stores::redis {
+
+class redis_lock final : public store_lock,
+                         public std::enable_shared_from_this<redis_lock> {
+ public:
+  redis_lock(std::shared_ptr<server> on, std::string key);
+
+  result<core::answer> ask(attempt& who, core::time_point until) override;
+  void wait(attempt& who, core::time_point until, const std::stop_token& stop) override;
+  result<removal> withdraw(attempt& who, core::time_point until) override;
+  result<removal> release(const core::owner_id& id, core::time_point until) override;
+  void release_later(const core::owner_id& id, core::time_point give_up) noexcept override;
+  result<lock_status> inspect(core::time_point until) override;
+  result<void> break_with(fencing_token token, core::time_point until) override;
+  result<renewal> extend(const core::owner_id& id, core::duration ttl,
+                         core::time_point until) override;
+
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+
+ private:
+  [[nodiscard]] script_call release_script(const core::owner_id& id) const;
+  [[nodiscard]] trace pending_release();
+  struct asked {
+    core::answer answer;
+    std::optional<core::owner_id> in_the_way;  // held by a lease that we have given back already
+  };
+  [[nodiscard]] result<asked> ask_once(attempt& who, core::time_point until);
+  [[nodiscard]] std::optional<core::owner_id> being_released(std::string_view value);
+  void release_answered(const core::owner_id& id);
+
+  const std::shared_ptr<server> server_;
+  const std::string key_;
+  const std::string slot_key_;
+
+  std::mutex m_;
+  // Protected by m_.
+  trace last_release_;                      // an ask must not overtake it
+  std::vector<core::owner_id> releasing_;  // given back by us, but the store has not said so yet
+};
+
+// {value, pttl} as a status; shared by inspect() and the store's list().
+[[nodiscard]] result<lock_status> read_status(std::string name, const redisReply& value,
+                                              const redisReply& pttl);
+// One answer of the renew script.
+[[nodiscard]] renewal read_renewal(const redisReply& answer, core::duration ttl,
+                                   core::time_point counted_from);
+
+}  // namespace holdfast::stores::redis

@@ -1,0 +1,22 @@
+// The native Redis lock on one server.
+#pragma once
+
+#include <memory>
+
+#include "runtime/background.hpp"
+#include "stores/redis/link.hpp"
+#include "stores/store.hpp"
+
+namespace holdfast::stores::redis {
+
+struct redis_config {
+  endpoint server;
+  link_limits limits;
+  std::string prefix;
+  guarantees promises;
+};
+
+[[nodiscard]] std::unique_ptr<store> make_redis_store(
+    redis_config config, std::shared_ptr<runtime::background> background);
+
+}  // namespace holdfast::stores::redis

@@ -1,0 +1,99 @@
+#include "stores/redis/server.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+
+#include "core/release_machine.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/random.hpp"
+#include "runtime/sleep.hpp"
+
+namespace holdfast::stores::redis {
+
+namespace {
+
+// Long enough that a busy client sweeps seldom, short enough that a release whose script the
+// server had forgotten is sent again soon.
+constexpr core::duration sweep_pause = std::chrono::milliseconds{50};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+}  // namespace
+
+server::server(redis_config config, std::shared_ptr<runtime::background> background)
+    : calls{config.server, config.limits,
+            [this] {
+              if (events.reconnected) events.reconnected();
+            }},
+      renewals{config.server, link_limits{1, core::duration::zero()}, nullptr},
+      prefix{std::move(config.prefix)},
+      promises{std::move(config.promises)},
+      host{host_name()},
+      background_{std::move(background)} {}
+
+void server::release_began() noexcept {
+  const std::lock_guard guard{m_};
+  ++releases_;
+}
+
+void server::release_ended() noexcept {
+  const std::lock_guard guard{m_};
+  if (--releases_ == 0) ended_.notify_all();
+}
+
+void server::flush(core::time_point until) noexcept {
+  calls.flush(until);
+  std::unique_lock lock{m_};
+  while (releases_ > 0) {
+    const auto current = runtime::now();
+    if (current >= until) return;
+    ended_.wait_for(lock, until - current);
+  }
+}
+
+bool server::in_background(runtime::background::task work) {
+  return background_->run(std::move(work));
+}
+
+void server::watch_replies() {
+  if (sweep_planned_.exchange(true)) return;
+  const bool planned = background_->run_at(core::after(runtime::now(), sweep_pause),
+                                           [weak = weak_from_this()] {
+                                             if (const auto self = weak.lock()) self->sweep();
+                                           });
+  if (!planned) sweep_planned_ = false;
+}
+
+void server::sweep() {
+  sweep_planned_ = false;
+  if (calls.sweep(runtime::now())) watch_replies();
+}
+
+result<removal> release_by_id(server& on, const script_call& script, core::time_point until,
+                              bool unanswered_before) {
+  core::release_machine machine{until, runtime::random_bits()};
+  if (unanswered_before) static_cast<void>(machine.on_failure(errc::outcome_unknown, until));
+  for (;;) {
+    auto answer = on.calls.run(script, until);
+    if (answer) {
+      const auto said = (*answer)->integer;
+      return machine.on_answer(said == 1   ? removal::released
+                               : said == 0 ? removal::gone
+                                           : removal::taken);
+    }
+    const auto again = machine.on_failure(answer.error().code, runtime::now());
+    if (!again) {
+      if (machine.went_unanswered()) answer.error().code = errc::outcome_unknown;
+      return fail(std::move(answer.error()));
+    }
+    runtime::sleep_until(*again);
+  }
+}
+
+}  // namespace holdfast::stores::redis

@@ -1,0 +1,84 @@
+#include "stores/redis/server_error.hpp"
+
+#include <array>
+#include <string>
+
+#include <holdfast/status.hpp>
+
+#include "stores/redis/layout.hpp"
+
+namespace holdfast::stores::redis {
+
+namespace {
+
+constexpr std::size_t shown_max = 200;
+
+struct rule {
+  std::string_view starts;
+  errc code;
+  std::string_view advice;
+};
+
+constexpr std::array rules{
+    rule{"NOAUTH", errc::not_authenticated, "the server wants a password: put it into the URL"},
+    rule{"WRONGPASS", errc::not_authenticated, "the server refused the user name or password"},
+    rule{"ERR invalid password", errc::not_authenticated, "the server refused the password"},
+    rule{"ERR AUTH", errc::not_authenticated,
+         "the URL has a password but the server has none set: remove it, or set one"},
+    rule{"ERR Client sent AUTH", errc::not_authenticated,
+         "the URL has a password but the server has none set: remove it, or set one"},
+    rule{"NOPERM", errc::not_permitted,
+         "the server's access rules refuse this user a command or key that locking needs"},
+    rule{"LOADING", errc::store_loading, "the server is loading its data"},
+    rule{"BUSY", errc::store_busy, "the server is running somebody's long script"},
+    rule{"OOM", errc::out_of_memory,
+         "the server has reached maxmemory and refuses writes: free memory or raise the limit"},
+    rule{"READONLY", errc::read_only, "the server is a read-only replica: name the master"},
+    rule{"MISCONF", errc::read_only, "the server refuses writes because it cannot persist them"},
+    rule{"NOREPLICAS", errc::read_only, "the server refuses writes: too few replicas"},
+    rule{"MASTERDOWN", errc::read_only, "the server is a replica that lost its master"},
+    rule{"WRONGTYPE", errc::wrong_type,
+         "the lock's key holds something that is not a lock: choose another name or a prefix"},
+    rule{"MOVED", errc::moved, "the key lives on another node: this server is part of a cluster"},
+    rule{"ASK", errc::moved, "the key is moving to another node: this server is part of a cluster"},
+    rule{"CLUSTERDOWN", errc::store_unreachable, "the cluster is down"},
+    rule{"TRYAGAIN", errc::store_busy, "the cluster is moving the key"},
+    rule{"ERR max number of clients", errc::overloaded, "the server accepts no more clients"},
+    rule{"ERR DB index", errc::invalid_argument, "the server has no database of that number"},
+    rule{"ERR unknown command", errc::incompatible,
+         "the server lacks a command that locking needs: Redis 6.0 or newer is required"},
+};
+
+}  // namespace
+
+bool is_noscript(std::string_view said) noexcept { return said.starts_with("NOSCRIPT"); }
+
+failure translate_error(std::string_view said, const std::string& node) {
+  // Redis repeats arguments in some errors; our own arguments are never secrets except in AUTH,
+  // whose errors do not repeat them. Cut and escape whatever it is.
+  const auto shown = escape(said.substr(0, shown_max));
+  // A script's error may be wrapped: "ERR Error running script … : @user_script: 1: WRONGTYPE …".
+  const auto inner = said.find("user_script:");
+  constexpr std::string_view layout_error = "HOLDFAST_LAYOUT ";
+  if (const auto at = said.find(layout_error); at != std::string_view::npos) {
+    return {errc::incompatible,
+            "locks on " + node + " are written by a newer Holdfast (stored layout " +
+                escape(said.substr(at + layout_error.size(), 8)) +
+                ", this version shares locks up to " + std::to_string(layout_readable_max) +
+                "): update this program",
+            {{node, shown}}};
+  }
+  for (const auto& one : rules) {
+    const bool direct = said.starts_with(one.starts);
+    const bool wrapped = !direct && inner != std::string_view::npos &&
+                         said.find(one.starts, inner) != std::string_view::npos;
+    if (direct || wrapped) {
+      return {one.code, std::string{one.advice} + " (" + node + ": " + shown + ")",
+              {{node, shown}}};
+    }
+  }
+  return {errc::store_refused, "the server answered with an error (" + node + ": " + shown + ")",
+          {{node, shown}}};
+}
+
+}  // namespace holdfast::stores::redis

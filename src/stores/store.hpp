@@ -1,0 +1,133 @@
+// What a store must be able to do. One suite, tests/contract, holds every store to this.
+//
+// The interface fits stores that expire keys (Redis), quorums of them, and stores with sessions
+// (ZooKeeper, etcd): an attempt is asked for, waited on and withdrawn by its id; renewal is for a
+// batch, which a session store answers with one keep-alive; TTLs are what the store granted; a
+// store that hears of a loss by itself pushes it.
+//
+// Rules: nothing here throws. Every call ends by `until`. Calls may come from many threads, except
+// renew(), which only the renewing thread calls and which must not queue behind other traffic.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/guarantees.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/status.hpp>
+
+#include "core/release_machine.hpp"
+#include "core/types.hpp"
+
+namespace holdfast::stores {
+
+// One acquisition, from its first ask to its grant or withdrawal.
+struct attempt {
+  core::owner_id id;
+  core::duration ttl{};
+  std::string label;
+  // Whatever the store needs to remember between asks of this attempt.
+  std::shared_ptr<void> memory;
+};
+
+using core::removal;
+
+class store_lock;
+
+// A held lease, as renewal sees it.
+struct held {
+  store_lock* lock;
+  core::owner_id id;
+  core::duration ttl;
+};
+
+// What became of one lease that was to be extended.
+struct renewal {
+  bool renewed = false;
+  loss why = loss::none;  // when not renewed
+  // When renewed: what was granted.
+  core::duration ttl{};
+  core::time_point counted_from{};
+  fencing_token token{};
+};
+
+// One lock of a store. Lives as long as anybody uses the name; keeps what asking costs to compute.
+class store_lock {
+ public:
+  store_lock() = default;
+  store_lock(const store_lock&) = delete;
+  store_lock& operator=(const store_lock&) = delete;
+  virtual ~store_lock() = default;
+
+  // Asks for the lock. Asking twice with one attempt is answered once: if it holds, it is granted
+  // again with the same token. A failure of errc::outcome_unknown may have been granted.
+  [[nodiscard]] virtual result<core::answer> ask(attempt& who, core::time_point until) = 0;
+
+  // After busy: returns when asking again may be answered differently, at `until` or on stop.
+  virtual void wait(attempt& who, core::time_point until, const std::stop_token& stop) = 0;
+
+  // Takes the attempt back, granted or not, as far as can be known by `until`.
+  [[nodiscard]] virtual result<removal> withdraw(attempt& who, core::time_point until) = 0;
+
+  // Gives back a held lock and waits for the answer.
+  [[nodiscard]] virtual result<removal> release(const core::owner_id& id,
+                                                core::time_point until) = 0;
+
+  // Gives it back without waiting: must not block. What could not be sent or was not answered is
+  // tried again in the background until `give_up`. An ask on this lock that comes later, from this
+  // client, is answered after it.
+  virtual void release_later(const core::owner_id& id, core::time_point give_up) noexcept = 0;
+
+  [[nodiscard]] virtual result<lock_status> inspect(core::time_point until) = 0;
+
+  // Removes the lock if it is held with this token; errc::not_held otherwise.
+  [[nodiscard]] virtual result<void> break_with(fencing_token token, core::time_point until) = 0;
+
+  // Extends one lease by hand, on the caller's thread, strictly: never brings one back.
+  [[nodiscard]] virtual result<renewal> extend(const core::owner_id& id, core::duration ttl,
+                                               core::time_point until) = 0;
+};
+
+// What a store tells by itself, from any of its threads.
+struct store_events {
+  std::function<void(const core::owner_id&, loss)> lost;
+  std::function<void()> reconnected;
+  std::function<void(core::duration step)> clock_stepped;
+};
+
+class store {
+ public:
+  store() = default;
+  store(const store&) = delete;
+  store& operator=(const store&) = delete;
+  virtual ~store() = default;
+
+  // Called once, before anything else.
+  virtual void on_events(store_events events) = 0;
+
+  [[nodiscard]] virtual result<std::shared_ptr<store_lock>> open(std::string_view name) = 0;
+
+  // Most leases that one renew() call takes.
+  [[nodiscard]] virtual std::size_t renewal_batch_max() const noexcept = 0;
+  // One answer for each lease, in order, or a failure for all of them.
+  [[nodiscard]] virtual result<std::vector<renewal>> renew(std::span<const held> leases,
+                                                           core::time_point until) = 0;
+
+  [[nodiscard]] virtual result<std::vector<lock_status>> list(std::string_view pattern,
+                                                              core::time_point until) = 0;
+  [[nodiscard]] virtual guarantees describe() const = 0;
+
+  // Waits until releases under way have ended, or `until`. Called when a client goes.
+  virtual void flush(core::time_point until) noexcept = 0;
+
+  // Ends calls that are under way, as far as it can, so that threads in them can be joined soon.
+  virtual void close() noexcept {}
+};
+
+}  // namespace holdfast::stores

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
@@ -21,6 +22,10 @@
 namespace holdfast::runtime {
 
 namespace {
+
+// A resolver that hangs must not gather threads.
+constexpr int lookups_max = 8;
+std::atomic<int> lookups{0};
 
 using address_list = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
@@ -47,11 +52,16 @@ result<address_list> resolve(const std::string& host, std::uint16_t port, core::
     int failed = 0;
     address_list found{nullptr, &::freeaddrinfo};
   };
+  if (lookups.fetch_add(1) >= lookups_max) {
+    lookups.fetch_sub(1);
+    return fail(errc::store_unreachable, "too many host names are being looked up already");
+  }
   auto shared = std::make_shared<lookup>();
   try {
     std::thread{[shared, host, port] {
       int error = 0;
       auto found = look_up(host, port, 0, error);
+      lookups.fetch_sub(1);
       const std::lock_guard guard{shared->m};
       shared->found = std::move(found);
       shared->failed = error;
@@ -59,6 +69,7 @@ result<address_list> resolve(const std::string& host, std::uint16_t port, core::
       shared->answered.notify_one();
     }}.detach();
   } catch (const std::system_error&) {
+    lookups.fetch_sub(1);
     return fail(errc::overloaded, "no thread could be started to look up a host name");
   }
   std::unique_lock lock{shared->m};

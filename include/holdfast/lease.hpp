@@ -89,7 +89,7 @@ class HOLDFAST_API lease {
   result<void> release();
 
   // Stops renewing without giving the lock back, and returns what mutex::adopt() needs. The lock
-  // is free at most one TTL later if nobody adopts it.
+  // is free at most one TTL later if nobody adopts it. Throws errc::lease_lost if it has ended.
   lease_ticket detach();
 
  private:

@@ -22,7 +22,8 @@ class mutex_state;
 //
 // Two ways to hold it. Leases (try_acquire, acquire) are objects and can go from thread to thread.
 // The std Lockable members are for std::scoped_lock and friends: the lock then belongs to the
-// thread that locked it, and current() is its lease.
+// thread that locked it, and current() is its lease. As with any mutex, a thread must not end
+// without unlocking: the lock would be renewed for ever.
 //
 // Every acquisition that is cancelled or times out leaves nothing behind: what it may have got from
 // the store is given back, or, if the store does not answer, is free after at most one TTL.

@@ -74,9 +74,9 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
   if (stopped()) return acquired{tl::unexpect, not_acquired{true, {}}};
 
   for (;;) {
-    stores::attempt who{runtime::fresh_owner(), terms.rule.ttl, terms.label, nullptr};
+    stores::attempt who{runtime::fresh_owner(), terms.rule.ttl, terms.label};
     core::acquire_machine machine{rule, runtime::random_bits()};
-    auto step = machine.start(started);
+    auto step = machine.start(runtime::now());
     while (step.what != acquire_step::verb::done) {
       switch (step.what) {
         case acquire_step::verb::ask: {
@@ -130,12 +130,16 @@ result<std::shared_ptr<lease_state>> client_state::hold(const std::shared_ptr<lo
                                                         const core::grant& granted,
                                                         const core::lease_rule& rule) {
   auto lease = std::make_shared<lease_state>(shared_from_this(), lock, id, granted, rule);
-  if (auto ok = keeper_.watch(*lease); !ok) {
+  ++counts.held_now;
+  auto watched = losses_.start()
+                     ? keeper_.watch(*lease)
+                     : fail(errc::overloaded, "no thread could be started to tell of a loss");
+  if (!watched) {
+    --counts.held_now;
     lock->store->release_later(id, core::after(runtime::now(), options.release_budget));
-    return fail(std::move(ok.error()));
+    return fail(std::move(watched.error()));
   }
   ++counts.acquisitions;
-  ++counts.held_now;
   return lease;
 }
 

@@ -41,9 +41,9 @@ observer::~observer() = default;
 client::client(std::string_view url, client_options options) {
   auto parsed = value_or_throw(detail::parse_url(url));
   value_or_throw(core::check(options));
-  auto background = std::make_shared<runtime::background>();
-  auto store = detail::open_store(std::move(parsed), background);
-  state_ = detail::client_state::make(std::move(store), std::move(background), std::move(options));
+  auto store_work = std::make_shared<runtime::background>(detail::store_threads_max);
+  auto store = detail::open_store(std::move(parsed), store_work);
+  state_ = detail::client_state::make(std::move(store), std::move(store_work), std::move(options));
 }
 
 client::client(state s) noexcept : state_{std::move(s)} {}
@@ -55,7 +55,8 @@ namespace detail {
 
 client make_client(std::unique_ptr<stores::store> store, client_options options) {
   value_or_throw(core::check(options));
-  return client{client_state::make(std::move(store), std::make_shared<runtime::background>(),
+  return client{client_state::make(std::move(store),
+                                   std::make_shared<runtime::background>(store_threads_max),
                                    std::move(options))};
 }
 
@@ -82,7 +83,7 @@ lock_status client::status(std::string_view name) {
 
 std::vector<lock_status> client::list(std::string_view pattern) {
   auto& s = usable(state_);
-  return value_or_throw(s.store().list(pattern, deadline(s)));
+  return value_or_throw(s.store().list(pattern, s.options.operation_timeout));
 }
 
 void client::break_lock(std::string_view name, fencing_token token) {

@@ -26,19 +26,21 @@ counters tallies::read() const noexcept {
 }
 
 std::shared_ptr<client_state> client_state::make(std::unique_ptr<stores::store> store,
-                                                 std::shared_ptr<runtime::background> background,
+                                                 std::shared_ptr<runtime::background> store_work,
                                                  client_options options) {
-  return {new client_state{std::move(store), std::move(background), std::move(options)},
+  return {new client_state{std::move(store), std::move(store_work), std::move(options)},
           [](client_state* self) {
             if (!self->forked()) delete self;
           }};
 }
 
 client_state::client_state(std::unique_ptr<stores::store> store,
-                           std::shared_ptr<runtime::background> background, client_options given)
+                           std::shared_ptr<runtime::background> store_work, client_options given)
     : options{std::move(given)},
       generation_{runtime::fork_generation()},
-      background_{std::move(background)},
+      losses_{loss_threads_max},
+      events_{event_threads_max},
+      store_work_{std::move(store_work)},
       store_{std::move(store)},
       keeper_{*store_, options.operation_timeout, keeper_hooks()} {
   store_->on_events(store_hooks());
@@ -47,7 +49,7 @@ client_state::client_state(std::unique_ptr<stores::store> store,
 client_state::~client_state() {
   store_->flush(core::after(runtime::now(), options.release_budget));
   store_->close();
-  background_->stop();
+  store_work_->stop();
 }
 
 result<void> client_state::usable() const {
@@ -81,7 +83,7 @@ void client_state::tell(const event& what) const noexcept {
 void client_state::tell_later(event::kind what, const std::shared_ptr<lease_state>& lease,
                               core::duration took, errc code, std::string detail) {
   if (!options.observer) return;
-  const bool queued = background_->run(
+  const bool queued = events_.run(
       [watcher = options.observer, what, lease, took, code, detail = std::move(detail)] {
         watcher->on_event({what, lease ? std::string_view{lease->lock->name} : std::string_view{},
                            lease ? lease->token : fencing_token{}, took, code, detail});
@@ -92,12 +94,9 @@ void client_state::tell_later(event::kind what, const std::shared_ptr<lease_stat
 void client_state::on_lost(const std::shared_ptr<lease_state>& lease, loss why) {
   ++counts.losses;
   --counts.held_now;
-  background_->run_always([watcher = options.observer, lease, why] {
-    lease->fire();
-    if (!watcher) return;
-    watcher->on_event({event::kind::lost, lease->lock->name, lease->token,
-                       runtime::now() - lease->granted_at, errc::lease_lost, to_string(why)});
-  });
+  losses_.run_always([lease] { lease->fire(); });
+  tell_later(event::kind::lost, lease, runtime::now() - lease->granted_at, errc::lease_lost,
+             std::string{to_string(why)});
 }
 
 failure client_state::record_failure(const std::string& lock, failure why) {

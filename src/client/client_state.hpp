@@ -22,6 +22,12 @@
 
 namespace holdfast::detail {
 
+// Stop callbacks that block keep a thread each; with this many blocked, further losses wait.
+inline constexpr std::size_t loss_threads_max = 16;
+// One, so that an observer sees events in order.
+inline constexpr std::size_t event_threads_max = 1;
+inline constexpr std::size_t store_threads_max = 4;
+
 // Plain counters, as holdfast::counters but atomic.
 struct tallies {
   std::atomic<std::uint64_t> acquisitions{0}, waits{0}, waiting_now{0}, held_now{0}, releases{0},
@@ -43,7 +49,7 @@ class client_state : public std::enable_shared_from_this<client_state> {
   // A client that was copied by fork() is never destroyed in the child: its threads are not there
   // to be joined and its mutexes may be held by them.
   [[nodiscard]] static std::shared_ptr<client_state> make(
-      std::unique_ptr<stores::store> store, std::shared_ptr<runtime::background> background,
+      std::unique_ptr<stores::store> store, std::shared_ptr<runtime::background> store_work,
       client_options options);
   client_state(const client_state&) = delete;
   client_state& operator=(const client_state&) = delete;
@@ -85,7 +91,7 @@ class client_state : public std::enable_shared_from_this<client_state> {
 
  private:
   client_state(std::unique_ptr<stores::store> store,
-               std::shared_ptr<runtime::background> background, client_options options);
+               std::shared_ptr<runtime::background> store_work, client_options options);
   [[nodiscard]] keeper::hooks keeper_hooks();
   [[nodiscard]] stores::store_events store_hooks();
   [[nodiscard]] result<std::shared_ptr<lease_state>> hold(const std::shared_ptr<lock_state>& lock,
@@ -95,7 +101,10 @@ class client_state : public std::enable_shared_from_this<client_state> {
 
   const std::uint64_t generation_;
   std::stop_source stop_;
-  std::shared_ptr<runtime::background> background_;
+  // Three pools, so that a loss never waits behind an observer or a release, nor they behind it.
+  runtime::background losses_;
+  runtime::background events_;
+  const std::shared_ptr<runtime::background> store_work_;
   std::unique_ptr<stores::store> store_;
   keeper keeper_;
 

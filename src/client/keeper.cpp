@@ -55,8 +55,9 @@ result<void> keeper::watch(lease_state& lease) {
   if (!started_) {
     if (!alarm_) return fail(errc::overloaded, "no timer could be made to watch over the lease");
     try {
-      timer_ = std::thread{[this] { keep_time(); }};
-      renewer_ = std::thread{[this] { keep_renewing(); }};
+      // A second try must not start again what the first did start.
+      if (!timer_.joinable()) timer_ = std::thread{[this] { keep_time(); }};
+      if (!renewer_.joinable()) renewer_ = std::thread{[this] { keep_renewing(); }};
     } catch (const std::system_error&) {
       return fail(errc::overloaded, "no thread could be started to watch over the lease");
     }
@@ -150,15 +151,20 @@ void keeper::keep_renewing() {
 void keeper::renew(const std::vector<std::shared_ptr<lease_state>>& batch) {
   std::vector<stores::held> held;
   std::vector<std::shared_ptr<lease_state>> asked;
+  auto earliest = core::never;
   for (const auto& lease : batch) {
-    if (lease->next_event() == core::never) continue;  // released while it waited here
+    // While its renewal is under way, the next event of a lease is its deadline.
+    const auto deadline = lease->next_event();
+    if (deadline == core::never) continue;  // released while it waited here
+    earliest = std::min(earliest, deadline);
     held.push_back({lease->lock->store.get(), lease->id, lease->ttl()});
     asked.push_back(lease);
   }
   if (held.empty()) return;
   tell_.renewal_call();
   const auto sent = runtime::now();
-  const auto answers = store_.renew(held, core::after(sent, operation_timeout_));
+  const auto patience = core::renewal_patience(earliest, sent, operation_timeout_);
+  const auto answers = store_.renew(held, core::after(sent, patience));
   const auto now = runtime::now();
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const auto& lease = asked[i];

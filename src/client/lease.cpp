@@ -94,7 +94,9 @@ result<void> lease::release() {
 
 lease_ticket lease::detach() {
   if (inert(state_)) throw error{inert_failure(state_)};
-  return state_->detach();
+  auto ticket = state_->detach();
+  if (!ticket) throw error{std::move(ticket.error())};
+  return std::move(*ticket);
 }
 
 }  // namespace holdfast

@@ -84,14 +84,28 @@ void lease_state::progress() {
   machine_.progress(runtime::now());
 }
 
-failure lease_state::lost_failure(loss why) const {
+failure lease_state::lost_failure(loss why) {
   return {errc::lease_lost, "the lease had ended before: " + std::string{to_string(why)}, {}};
+}
+
+failure lease_state::over_failure() {
+  const auto why = why_lost();
+  if (why == loss::none) return {errc::lease_lost, "the lease was given back or detached", {}};
+  return lost_failure(why);
+}
+
+// Lost by our own clock: the store may still have it for us. Taken or deleted: it does not. Once.
+bool lease_state::take_leftover() {
+  const std::lock_guard guard{m_};
+  const auto why = machine_.why_lost();
+  const bool may_be_left =
+      why == loss::expired || why == loss::max_hold || why == loss::no_progress;
+  return may_be_left && !std::exchange(given_back_, true);
 }
 
 result<void> lease_state::renew() {
   const auto owner = client();
-  if (!owner) return fail(errc::lease_lost, "the lease was given back");
-  if (!held()) return fail(lost_failure(why_lost()));
+  if (!owner || !held()) return fail(over_failure());
   const auto until = core::after(runtime::now(), owner->options.operation_timeout);
   auto got = lock->store->extend(id, ttl_, until);
   if (!got) {
@@ -100,7 +114,7 @@ result<void> lease_state::renew() {
   }
   const auto what = on_renewed(*got, runtime::now());
   announce(what.lost);
-  if (!got->renewed || what.lost != loss::none) return fail(lost_failure(why_lost()));
+  if (!got->renewed || what.lost != loss::none) return fail(over_failure());
   ++owner->counts.renewals;
   // The deadline has moved; the keeper looks again when it comes to the old one.
   return {};
@@ -118,11 +132,10 @@ result<void> lease_state::release() {
   const auto now = runtime::now();
   const auto give_up = core::after(now, owner->options.release_budget);
   if (!was_held || !end()) {
-    const auto why = why_lost();
-    if (why == loss::none) return {};  // released already
+    if (why_lost() == loss::none) return {};  // released already
     // The user has stopped. If the store still has it for us, others need not wait for the TTL.
-    abandon();
-    return fail(lost_failure(why));
+    if (take_leftover()) lock->store->release_later(id, give_up);
+    return fail(over_failure());
   }
   owner->watch().forget(*this);
   --owner->counts.held_now;
@@ -150,35 +163,30 @@ result<void> lease_state::release() {
       lock->name, lost_failure(*said == stores::removal::taken ? loss::taken : loss::deleted)));
 }
 
-lease_ticket lease_state::detach() {
+result<lease_ticket> lease_state::detach() {
   const auto owner = client();
-  if (owner && end()) {
-    owner->watch().forget(*this);
-    --owner->counts.held_now;
-  }
-  return {lock->name, std::string{id.text()}, token};
+  // Only what is held can be handed on: a ticket for a lost lease would let somebody adopt it
+  // while we still give it back.
+  if (!owner || !held() || !end()) return fail(over_failure());
+  owner->watch().forget(*this);
+  --owner->counts.held_now;
+  return lease_ticket{lock->name, std::string{id.text()}, token};
 }
 
 void lease_state::abandon() noexcept {
   const auto owner = client();
   if (!owner) return;
   owner->watch().forget(*this);
-  bool was_held = false;
-  bool give_back = false;
+  const bool was_held = end();
+  if (was_held) {
+    --owner->counts.held_now;
+    ++owner->counts.releases;
+  }
   {
     const std::lock_guard guard{m_};
     client_.reset();
-    was_held = machine_.end();
-    if (was_held) {
-      --owner->counts.held_now;
-      ++owner->counts.releases;
-    }
-    // Lost by our own clock: the store may still have it for us. Taken or deleted: it does not.
-    const auto why = machine_.why_lost();
-    give_back = was_held || why == loss::expired || why == loss::max_hold ||
-                why == loss::no_progress;
   }
-  if (!give_back) return;
+  if (!was_held && !take_leftover()) return;
   const auto now = runtime::now();
   lock->store->release_later(id, core::after(now, owner->options.release_budget));
   if (was_held) owner->tell({event::kind::released, lock->name, token, now - granted_at, {}, {}});

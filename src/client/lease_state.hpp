@@ -39,7 +39,7 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   [[nodiscard]] result<void> renew();
   void progress();
   [[nodiscard]] result<void> release();
-  [[nodiscard]] lease_ticket detach();
+  [[nodiscard]] result<lease_ticket> detach();
   // The user's handle goes: gives the lock back without waiting. Nothing after a fork.
   void abandon() noexcept;
 
@@ -68,7 +68,9 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   // Tells the loss, if one happened; never under m_.
   void announce(loss why);
   [[nodiscard]] bool end();
-  [[nodiscard]] failure lost_failure(loss why) const;
+  [[nodiscard]] bool take_leftover();
+  [[nodiscard]] static failure lost_failure(loss why);
+  [[nodiscard]] failure over_failure();
 
   const std::uint64_t generation_;
   const core::duration ttl_;
@@ -76,6 +78,7 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   // Protected by m_.
   std::shared_ptr<client_state> client_;
   core::lease_machine machine_;
+  bool given_back_ = false;  // after a loss: what the store may still have has been released
   std::optional<std::stop_source> lost_;  // made when first asked for: most leases never are
 };
 

@@ -13,6 +13,9 @@ namespace {
 constexpr std::string_view forms =
     "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
     "redis://[user[:password]@]host[:port][/db][?option=…]";
+const std::string encode_advice =
+    "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password or "
+    "option as %40 %2F %3F %23";
 constexpr std::size_t prefix_bytes_max = 256;
 constexpr unsigned connections_max = 64;
 constexpr unsigned spin_us_max = 1000;
@@ -52,9 +55,9 @@ result<void> take_number(std::string_view text, std::string_view what, unsigned 
                          unsigned most, const auto& set) {
   const auto value = number(text, most);
   if (!value || *value < least) {
+    // Not repeated here: what looks like a port may be the end of a password.
     return bad("the " + std::string{what} + " in the store URL must be a number from " +
-               std::to_string(least) + " to " + std::to_string(most) + ", not \"" +
-               escape(text) + "\"");
+               std::to_string(least) + " to " + std::to_string(most));
   }
   set(*value);
   return {};
@@ -95,7 +98,7 @@ result<void> take_options(store_url& url, std::string_view query) {
     if (one.empty()) continue;
     const auto equals = one.find('=');
     if (equals == std::string_view::npos) {
-      return bad("options in the store URL are written option=value: \"" + escape(one) + "\"");
+      return bad("options in the store URL are written option=value");
     }
     if (auto ok = take_option(url, one.substr(0, equals), one.substr(equals + 1)); !ok) return ok;
   }
@@ -149,6 +152,9 @@ result<void> take_host(store_url& url, std::string_view text) {
 
 result<void> parse_tcp(store_url& url, std::string_view rest) {
   const auto slash = rest.find('/');
+  if (slash != std::string_view::npos && rest.find('@', slash) != std::string_view::npos) {
+    return bad(encode_advice);
+  }
   auto authority = rest.substr(0, slash);
   if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
     if (auto ok = take_credentials(url, authority.substr(0, at)); !ok) return ok;
@@ -186,6 +192,7 @@ result<store_url> parse_url(std::string_view text) {
   }
   store_url url;
   result<void> ok;
+  if (scheme == "redis" && query.find('@') != std::string_view::npos) return bad(encode_advice);
   if (scheme == "memory") {
     url.what = store_url::kind::memory;
     url.name = std::string{rest};

@@ -43,8 +43,9 @@ time_point acquire_machine::give_up_at() const noexcept {
 }
 
 acquire_step acquire_machine::ask(time_point now) const noexcept {
-  return {acquire_step::verb::ask,
-          std::min(after(now, rule_.operation_timeout), give_up_at())};
+  // A whole timeout, also for the last ask at the end of the wait: one that were cut short would
+  // turn "busy" into "unknown".
+  return {acquire_step::verb::ask, after(now, rule_.operation_timeout)};
 }
 
 acquire_step acquire_machine::finish(acquire_outcome how, time_point now) noexcept {

@@ -15,6 +15,12 @@ duration retry_pause(duration ttl) noexcept {
 
 duration renewal_slack(duration ttl) noexcept { return std::min(ttl / 20, renewal_slack_max); }
 
+duration renewal_patience(time_point earliest_deadline, time_point now,
+                          duration operation_timeout) noexcept {
+  constexpr duration least = std::chrono::milliseconds{5};
+  return std::max(least, std::min(operation_timeout, (earliest_deadline - now) / 3));
+}
+
 lease_machine::lease_machine(const lease_rule& rule, const grant& granted) noexcept
     : rule_{rule},
       counted_from_{granted.counted_from},

@@ -68,6 +68,11 @@ class lease_machine {
   time_point last_progress_;
 };
 
+// How long to wait for the answer to a renewal: little enough that there is time to try again on
+// another connection before the first of its leases is lost.
+[[nodiscard]] duration renewal_patience(time_point earliest_deadline, time_point now,
+                                        duration operation_timeout) noexcept;
+
 // Leases that come due within this of each other are renewed together: waiting for company costs
 // nothing while two thirds of the TTL are left, and is what makes one request carry a hundred.
 inline constexpr duration renewal_slack_max = std::chrono::seconds{5};

@@ -14,6 +14,9 @@
 namespace holdfast::runtime {
 
 struct background::shared : std::enable_shared_from_this<shared> {
+  explicit shared(std::size_t most) : threads_max{most} {}
+
+  const std::size_t threads_max;
   std::mutex m;
   std::condition_variable changed;
   // Protected by m.
@@ -25,7 +28,7 @@ struct background::shared : std::enable_shared_from_this<shared> {
 
   // One thread for each task that waits, and one to watch the clock. True if any thread is there.
   bool ensure_threads() {
-    const bool wanted = idle < ready.size() || (idle == 0 && !later.empty());
+    const bool wanted = idle < ready.size() || (idle == 0 && !later.empty()) || threads.empty();
     if (wanted && threads.size() < threads_max) {
       try {
         threads.emplace_back([self = shared_from_this()] { self->work(); });
@@ -52,6 +55,8 @@ struct background::shared : std::enable_shared_from_this<shared> {
         auto next = std::move(ready.front());
         ready.pop_front();
         ensure_threads();
+        // We may have been the one that watched the clock.
+        if (!later.empty()) changed.notify_one();
         lock.unlock();
         next();
         next = nullptr;  // what the task held may be destroyed here, and may call us
@@ -71,7 +76,8 @@ struct background::shared : std::enable_shared_from_this<shared> {
   }
 };
 
-background::background() : shared_{std::make_shared<shared>()} {}
+background::background(std::size_t threads_max)
+    : shared_{std::make_shared<shared>(threads_max)} {}
 
 background::~background() { stop(); }
 
@@ -94,6 +100,11 @@ void background::stop() {
       one.join();
     }
   }
+}
+
+bool background::start() {
+  const std::lock_guard guard{shared_->m};
+  return !shared_->threads.empty() || shared_->ensure_threads();
 }
 
 bool background::run(task work) {

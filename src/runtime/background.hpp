@@ -9,17 +9,17 @@
 
 namespace holdfast::runtime {
 
-// Thread-safe. Threads start when there is work and all others are busy, so that one callback that
-// blocks does not keep the next from running; `threads_max` of them at most. An idle one sleeps.
+// Thread-safe. Threads start when there is work and all others are busy, so that one task that
+// blocks does not keep the next from running, up to a number given at the start. Idle ones sleep.
+// Work of different urgency belongs to different pools: what waits here waits for its like only.
 class background {
  public:
-  static constexpr std::size_t threads_max = 4;
   // Beyond it work is refused: whoever floods us hears of it instead of growing memory.
   static constexpr std::size_t queue_max = 16 * 1024;
 
   using task = std::function<void()>;
 
-  background();
+  explicit background(std::size_t threads_max);
   background(const background&) = delete;
   background& operator=(const background&) = delete;
   ~background();
@@ -27,6 +27,9 @@ class background {
   // Drops what has not begun and waits for what has; from one of its own threads it does not wait
   // for itself. Nothing runs afterwards. The owner calls it, because tasks may keep this alive.
   void stop();
+
+  // Starts the first thread now, for what must not fail for want of one later.
+  [[nodiscard]] bool start();
 
   // False if the queue is full or no thread could be started. Tasks must not throw.
   [[nodiscard]] bool run(task work);

@@ -33,7 +33,8 @@ struct attempt {
   core::duration ttl{};
   std::string label;
   // Whatever the store needs to remember between asks of this attempt.
-  std::shared_ptr<void> memory;
+  std::shared_ptr<void> memory{};
+  unsigned asks = 0;
 };
 
 using core::removal;
@@ -119,8 +120,9 @@ class store {
   [[nodiscard]] virtual result<std::vector<renewal>> renew(std::span<const held> leases,
                                                            core::time_point until) = 0;
 
+  // A walk may take many requests: each has `timeout`.
   [[nodiscard]] virtual result<std::vector<lock_status>> list(std::string_view pattern,
-                                                              core::time_point until) = 0;
+                                                              core::duration timeout) = 0;
   [[nodiscard]] virtual guarantees describe() const = 0;
 
   // Waits until releases under way have ended, or `until`. Called when a client goes.

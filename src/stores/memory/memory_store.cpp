@@ -66,7 +66,7 @@ class memory_lock final : public store_lock {
     const auto now = runtime::now();
     auto& queue = entry_.queue;
     if (entry_.held(now) && entry_.id == who.id) {
-      entry_.expires = now + who.ttl;
+      entry_.expires = std::max(entry_.expires, now + who.ttl);
       return core::grant{entry_.who.token, who.ttl, now};
     }
     auto place = std::find(queue.begin(), queue.end(), who.id);
@@ -144,7 +144,7 @@ class memory_lock final : public store_lock {
     const auto now = runtime::now();
     if (!entry_.held(now)) return renewal{false, loss::deleted, {}, {}, {}};
     if (entry_.id != id) return renewal{false, loss::taken, {}, {}, {}};
-    entry_.expires = now + ttl;
+    entry_.expires = std::max(entry_.expires, now + ttl);  // never shorter
     return renewal{true, loss::none, ttl, now, entry_.who.token};
   }
 
@@ -198,8 +198,8 @@ class memory_store final : public store {
   }
 
   result<std::vector<lock_status>> list(std::string_view pattern,
-                                        core::time_point until) override {
-    static_cast<void>(until);
+                                        core::duration timeout) override {
+    static_cast<void>(timeout);
     std::vector<lock_status> all;
     const std::lock_guard guard{space_->m};
     for (const auto& [name, one] : space_->locks) {

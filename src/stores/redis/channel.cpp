@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <thread>
 
 #include "runtime/clock.hpp"
@@ -44,6 +45,20 @@ bool channel::enqueue(std::string_view command, in_flight entry) {
   return true;
 }
 
+// Under m_, before something is sent on a connection that was idle.
+void channel::notice_closing(lock& held) {
+  const auto now = runtime::now();
+  const bool fresh = now - last_used_ <= trusted_idle_max;
+  last_used_ = now;
+  if (fresh || !in_flight_.empty() || someone_leads_ || broken_) return;
+  char byte = 0;
+  const auto got = ::recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  // Nothing to read is what should be; an end or an error means that it is over, and bytes that
+  // nobody asked for cannot be matched with anything.
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  break_locked(held, runtime::describe_io_error(got == 0 ? -1 : EPROTO), errc::store_unreachable);
+}
+
 // Sends what there is. Those who come meanwhile add to out_ and go: we send theirs too.
 void channel::send_pending(lock& held) {
   if (someone_sends_) return;
@@ -56,6 +71,7 @@ void channel::send_pending(lock& held) {
     stream_flushed_ += sent.bytes;
     sending_.erase(0, sent.bytes);
     if (sent.error != 0) {
+      someone_sends_ = false;
       break_locked(held, runtime::describe_io_error(sent.error), errc::outcome_unknown);
       break;
     }
@@ -69,7 +85,9 @@ result<reply> channel::call(std::string_view command, core::time_point until, bo
   waiting_call mine;
   lock held{m_};
   if (broken_) return fail(errc::store_unreachable, "the connection to " + node_ + " is broken");
-  if (!enqueue(command, {&mine, nullptr, 0})) {
+  notice_closing(held);
+  if (broken_) return fail(errc::store_unreachable, "the connection to " + node_ + " was closed");
+  if (!enqueue(command, {&mine, nullptr, 0, core::never})) {
     return fail(errc::overloaded, "too many requests are under way to " + node_);
   }
   if (position != nullptr) *position = sent_.load();
@@ -104,7 +122,8 @@ result<reply> channel::call(std::string_view command, core::time_point until, bo
 
 std::uint64_t channel::post(std::string_view command, on_reply done) {
   lock held{m_};
-  if (broken_ || !enqueue(command, {nullptr, std::move(done), 0})) return 0;
+  notice_closing(held);
+  if (broken_ || !enqueue(command, {nullptr, std::move(done), 0, runtime::now()})) return 0;
   const auto position = sent_.load();
   send_pending(held);
   return position;
@@ -117,6 +136,14 @@ void channel::sweep() {
   send_pending(held);
   while (!broken_ && !in_flight_.empty() &&
          read_replies(held, core::time_point{}, false, false) == read_result::progress) {
+  }
+  const auto now = runtime::now();
+  for (const auto& entry : in_flight_) {
+    if (entry.posted_at == core::never) continue;
+    if (now - entry.posted_at > posted_reply_max) {
+      break_locked(held, "no reply came in time", errc::outcome_unknown);
+    }
+    break;  // the oldest of them
   }
   pass_lead(held);
 }
@@ -140,6 +167,7 @@ void channel::lead(lock& held, waiting_call& mine, core::time_point until, bool 
     send_pending(held);
     if (broken_ || mine.done) return;
     if (read_replies(held, until, true, alone) == read_result::nothing) return;  // timed out
+    if (!mine.done && runtime::now() >= until) return;
   }
 }
 
@@ -253,7 +281,9 @@ void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
   std::deque<std::pair<on_reply, failure>> posted;
   for (auto& entry : dropped) {
     // What the kernel never got was never run; a command cut short is not run either.
-    const bool may_have_run = entry.ends_at <= stream_flushed_;
+    // What somebody is just sending may have arrived.
+    const auto perhaps_sent = stream_flushed_ + (someone_sends_ ? sending_.size() : 0);
+    const bool may_have_run = entry.ends_at <= perhaps_sent;
     failure what{may_have_run ? sent_code : errc::store_unreachable,
                  "connection to " + node_ + " lost: " + why,
                  {{node_, why}}};

@@ -32,6 +32,11 @@ class channel {
  public:
   // Commands in flight on one connection; beyond it a caller is told errc::overloaded.
   static constexpr std::size_t in_flight_max = 4096;
+  // How long the reply to a posted command may take before the connection is given up.
+  static constexpr core::duration posted_reply_max = std::chrono::milliseconds{500};
+  // A connection that was idle for longer is looked at before it is used: the server may have
+  // closed it, and what is sent then has an outcome that nobody knows.
+  static constexpr core::duration trusted_idle_max = std::chrono::milliseconds{10};
 
   using on_reply = std::function<void(result<reply>)>;
 
@@ -52,7 +57,8 @@ class channel {
   // if it could not be sent.
   [[nodiscard]] std::uint64_t post(std::string_view command, on_reply done);
 
-  // Sends and reads what can be without waiting, if nobody else is at it.
+  // Sends and reads what can be without waiting, if nobody else is at it. Breaks the connection if
+  // a reply that nobody waits for has not come for too long: nobody else would notice.
   void sweep();
 
   // Whether replies to everything sent up to now, or up to then, have been read.
@@ -82,6 +88,7 @@ class channel {
     waiting_call* caller = nullptr;  // null: nobody waits any more
     on_reply done;                   // for posted commands
     std::uint64_t ends_at = 0;
+    core::time_point posted_at = core::never;
   };
   struct completion {
     on_reply done;
@@ -90,6 +97,7 @@ class channel {
   using lock = std::unique_lock<std::mutex>;
 
   bool enqueue(std::string_view command, in_flight entry);
+  void notice_closing(lock& held);
   void send_pending(lock& held);
   void lead(lock& held, waiting_call& mine, core::time_point until, bool alone);
   enum class read_result { progress, nothing, failed };
@@ -121,6 +129,7 @@ class channel {
   std::deque<in_flight> in_flight_;
   std::uint64_t stream_end_ = 0;      // bytes ever put into out_
   std::uint64_t stream_flushed_ = 0;  // bytes ever handed to the kernel
+  core::time_point last_used_{};
   bool someone_sends_ = false;
   bool someone_leads_ = false;
 };

@@ -21,6 +21,12 @@ constexpr core::duration retired_age_max = std::chrono::seconds{30};
 
 bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
 
+// Some servers repeat the arguments of a command they refuse, and those of AUTH are secrets.
+std::string_view without_arguments(std::string_view said) {
+  said = said.substr(0, said.find_first_of("'`\""));
+  return said.substr(0, said.find("args"));
+}
+
 }  // namespace
 
 script_call::script_call(const scripts::script& which, std::span<const std::string_view> keys,
@@ -59,10 +65,10 @@ class link::use {
   std::shared_ptr<channel> on_;
 };
 
-link::link(endpoint where, link_limits limits, std::function<void()> reconnected)
+link::link(endpoint where, link_limits limits, hooks tell)
     : where_{std::move(where)},
       limits_{limits},
-      reconnected_{std::move(reconnected)},
+      tell_{std::move(tell)},
       pace_{connect_pace, runtime::random_bits()} {}
 
 link::~link() { close(); }
@@ -88,13 +94,15 @@ void link::drop_unfit() {
     }
     if (!one->suspect()) return false;
     retired_.push_back({one, runtime::now()});
+    if (tell_.retired) tell_.retired();
     return true;
   });
 }
 
 std::shared_ptr<channel> link::pick(const trace& behind) {
   drop_unfit();
-  if (behind.on && !behind.on->broken() && !behind.answered()) return behind.on;
+  const bool can_follow = behind.on && !behind.on->broken() && !behind.on->suspect();
+  if (can_follow && !behind.answered()) return behind.on;
   if (static_cast<std::size_t>(callers_) < limits_.connections) {
     for (const auto& one : channels_) {
       if (one->users == 0) return one;
@@ -104,8 +112,22 @@ std::shared_ptr<channel> link::pick(const trace& behind) {
   return channels_.empty() ? nullptr : channels_.front();
 }
 
+// A connection that turns out to be closed before anything was sent is no news to the caller:
+// there may be others, or a new one can be made. Bounded by how many there can be.
 result<reply> link::exchange(std::string_view bytes, core::time_point until, const trace& behind,
                              trace* used) {
+  for (std::size_t tries = 0;; ++tries) {
+    trace on;
+    auto answer = exchange_once(bytes, until, behind, &on);
+    if (used != nullptr) *used = on;
+    const bool was_closed = !answer && answer.error().code == errc::store_unreachable && on.on &&
+                            on.on->broken();
+    if (!was_closed || tries > limits_.connections || runtime::now() >= until) return answer;
+  }
+}
+
+result<reply> link::exchange_once(std::string_view bytes, core::time_point until,
+                                  const trace& behind, trace* used) {
   std::shared_ptr<channel> on;
   bool alone = false;
   {
@@ -125,7 +147,7 @@ result<reply> link::exchange(std::string_view bytes, core::time_point until, con
   const use place{*this, on};
   std::uint64_t position = 0;
   auto answer = on->call(bytes, until, alone, &position);
-  if (used != nullptr) *used = {on, position};
+  *used = {on, position};
   return answer;
 }
 
@@ -140,8 +162,17 @@ result<reply> link::run(const script_call& script, core::time_point until, const
   return answer;
 }
 
-result<reply> link::ask(std::string_view bytes, core::time_point until) {
+result<reply> link::look(const script_call& script, core::time_point until,
+                         const trace& behind) {
+  auto answer = run(script, until, behind);
+  const bool again = !answer && answer.error().code == errc::outcome_unknown;
+  return again && runtime::now() < until ? run(script, until) : std::move(answer);
+}
+
+result<reply> link::look(std::string_view bytes, core::time_point until) {
   auto answer = exchange(bytes, until, {}, nullptr);
+  const bool again = !answer && answer.error().code == errc::outcome_unknown;
+  if (again && runtime::now() < until) answer = exchange(bytes, until, {}, nullptr);
   if (answer && is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
   return answer;
 }
@@ -186,9 +217,11 @@ result<std::shared_ptr<channel>> link::connect(core::time_point until) {
       pace_.reset();
       not_before_ = {};
       was_connected_ = true;
+      // Others may have connected meanwhile: the limit holds all the same.
+      if (channels_.size() >= limits_.connections) fresh = channels_.front();
+      else channels_.push_back(*fresh);
       ++(*fresh)->users;
       ++callers_;
-      channels_.push_back(*fresh);
     } else {
       auto& why = fresh.error();
       // Nothing of ours was sent yet, whatever became of the greeting.
@@ -201,7 +234,7 @@ result<std::shared_ptr<channel>> link::connect(core::time_point until) {
       last_failure_ = why;
     }
   }
-  if (came_back && reconnected_) reconnected_();
+  if (came_back && tell_.reconnected) tell_.reconnected();
   return fresh;
 }
 
@@ -229,7 +262,7 @@ result<void> link::greet(channel& fresh, core::time_point until) const {
     said = text_of(**answer);
   }
   if (*answer && is_error(**answer)) {
-    auto why = translate_error(said, where_.node);
+    auto why = translate_error(without_arguments(said), where_.node);
     if (said.starts_with("ERR unknown command")) {
       why.message = where_.node + " is older than Redis 6.0, or no Redis: 6.0 or newer is needed";
     }

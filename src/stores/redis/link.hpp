@@ -67,7 +67,12 @@ class link {
   // Connections that are being given up; the oldest is closed when there are more.
   static constexpr std::size_t retired_max = 8;
 
-  link(endpoint where, link_limits limits, std::function<void()> reconnected);
+  struct hooks {
+    std::function<void()> reconnected;
+    std::function<void()> retired;  // a connection is being given up: sweep() soon
+  };
+
+  link(endpoint where, link_limits limits, hooks tell);
   link(const link&) = delete;
   link& operator=(const link&) = delete;
   ~link();
@@ -76,7 +81,10 @@ class link {
   // `used` (if any) is set to where it was sent.
   [[nodiscard]] result<reply> run(const script_call& script, core::time_point until,
                                   const trace& behind = {}, trace* used = nullptr);
-  [[nodiscard]] result<reply> ask(std::string_view bytes, core::time_point until);
+  // For what changes nothing: asked again if the connection breaks under it.
+  [[nodiscard]] result<reply> look(const script_call& script, core::time_point until,
+                                   const trace& behind = {});
+  [[nodiscard]] result<reply> look(std::string_view bytes, core::time_point until);
 
   // Sends without waiting, if a connection is open; nothing otherwise. `done` as channel::post().
   [[nodiscard]] trace post(const script_call& script, const trace& behind, channel::on_reply done);
@@ -100,6 +108,8 @@ class link {
 
   [[nodiscard]] result<reply> exchange(std::string_view bytes, core::time_point until,
                                        const trace& behind, trace* used);
+  [[nodiscard]] result<reply> exchange_once(std::string_view bytes, core::time_point until,
+                                            const trace& behind, trace* used);
   [[nodiscard]] std::shared_ptr<channel> pick(const trace& behind);
   [[nodiscard]] result<std::shared_ptr<channel>> connect(core::time_point until);
   [[nodiscard]] result<void> greet(channel& fresh, core::time_point until) const;
@@ -107,7 +117,7 @@ class link {
 
   const endpoint where_;
   const link_limits limits_;
-  const std::function<void()> reconnected_;
+  const hooks tell_;
 
   // The script that the server is known to have, of those that are posted. Nobody is there to
   // send a posted script again if the server does not know it, so the first goes as source.

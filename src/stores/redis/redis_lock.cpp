@@ -90,6 +90,7 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, core::time_point un
   const std::array<std::string_view, 5> args{who.id.text(), ttl, written, readable, holder_text};
   const script_call script{scripts::acquire, keys, args};
 
+  ++who.asks;
   const auto counted_from = runtime::now();
   trace used;
   auto answer = server_->calls.run(script, until, pending_release(), &used);
@@ -126,15 +127,16 @@ result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
     for (const auto& one : asks->unanswered) {
       if (one.answered() && !one.on->broken()) continue;
       ++open;
-      if (!one.on->broken()) static_cast<void>(one.on->post(script.by_hash(), nullptr));
+      // As source: nobody is there to send it again if the server does not know its hash.
+      if (!one.on->broken()) static_cast<void>(one.on->post(script.by_source(), nullptr));
     }
     server_->watch_replies();
   }
   auto said = release_by_id(*server_, script, until, false);
   if (!said || open == 0) return said;
-  // One ask is still on its way, or went down with its connection: only having found its lock
-  // proves that it will not arrive after this.
-  const bool caught = open == 1 && *said == removal::released;
+  // An ask is still on its way, or went down with its connection. Only having found its lock, and
+  // no other's, proves that it will not arrive after this.
+  const bool caught = who.asks == 1 && *said == removal::released;
   return caught ? *said : removal::unsure;
 }
 
@@ -144,10 +146,10 @@ result<removal> redis_lock::release(const core::owner_id& id, core::time_point u
 
 void redis_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
   auto script = std::make_shared<const script_call>(release_script(id));
-  // The lock object may be gone before the answer comes; the server's record is not.
-  const auto ended = [on = server_, weak = weak_from_this(), id] {
-    if (const auto self = weak.lock()) self->release_answered(id);
-    on->release_ended();
+  // Keeps this object: whoever opens the name again meanwhile must find what is under way.
+  const auto ended = [self = shared_from_this(), id] {
+    self->release_answered(id);
+    self->server_->release_ended();
   };
   // Whatever keeps the quick way from working, the slow way is tried in the background.
   const auto try_again = [on = server_, script, give_up, ended](bool unanswered) {
@@ -185,8 +187,7 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
 
 result<lock_status> redis_lock::inspect(core::time_point until) {
   const std::array<std::string_view, 1> keys{key_};
-  auto answer =
-      server_->calls.run({scripts::inspect, keys, views{}}, until, pending_release(), nullptr);
+  auto answer = server_->calls.look({scripts::inspect, keys, views{}}, until, pending_release());
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   if (fields.size() < 2) return fail(strange_answer(server_->calls.node()));

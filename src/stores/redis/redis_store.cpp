@@ -1,6 +1,8 @@
 #include "stores/redis/redis_store.hpp"
 
 #include <algorithm>
+#include <mutex>
+#include <unordered_map>
 
 #include "runtime/clock.hpp"
 #include "stores/redis/layout.hpp"
@@ -34,7 +36,15 @@ class redis_store final : public store {
                                               std::string{reserved_prefix} +
                                               "\" are kept for Holdfast's own keys");
     }
-    return std::make_shared<redis_lock>(server_, std::move(key));
+    const std::lock_guard guard{m_};
+    auto& known = locks_[key];
+    auto lock = known.lock();
+    if (!lock) known = lock = std::make_shared<redis_lock>(server_, key);
+    if (locks_.size() >= purge_at_) {
+      std::erase_if(locks_, [](const auto& one) { return one.second.expired(); });
+      purge_at_ = std::max(purge_at_, 2 * locks_.size());
+    }
+    return lock;
   }
 
   [[nodiscard]] std::size_t renewal_batch_max() const noexcept override {
@@ -44,7 +54,7 @@ class redis_store final : public store {
   result<std::vector<renewal>> renew(std::span<const held> leases,
                                      core::time_point until) override;
   result<std::vector<lock_status>> list(std::string_view pattern,
-                                        core::time_point until) override;
+                                        core::duration timeout) override;
 
   [[nodiscard]] guarantees describe() const override { return server_->promises; }
   void flush(core::time_point until) noexcept override { server_->flush(until); }
@@ -60,8 +70,15 @@ class redis_store final : public store {
                                std::vector<lock_status>& to);
 
   const std::shared_ptr<server> server_;
-  // The renewing thread's: how far the server's clock is ahead of ours.
+  // The renewing thread's: how far the server's clock is ahead of ours, and how sure that is.
   std::optional<core::duration> clock_offset_;
+  core::duration clock_doubt_{};
+
+  std::mutex m_;
+  // Protected by m_. Names in use, or with a release under way, which must be known to whoever
+  // asks for the name next.
+  std::unordered_map<std::string, std::weak_ptr<redis_lock>> locks_;
+  std::size_t purge_at_ = 1024;
 };
 
 result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
@@ -106,8 +123,10 @@ void redis_store::compare_clocks(const redisReply& seconds, const redisReply& mi
   const auto received = runtime::now();
   const auto offset = theirs - sent.time_since_epoch();
   const auto step = clock_offset_ ? offset - *clock_offset_ : core::duration::zero();
-  const auto tolerated = clock_step_noticed + (received - sent);
+  const auto doubt = received - sent;
+  const auto tolerated = clock_step_noticed + doubt + clock_doubt_;
   clock_offset_ = offset;
+  clock_doubt_ = doubt;
   if ((step > tolerated || step < -tolerated) && server_->events.clock_stepped) {
     server_->events.clock_stepped(step);
   }
@@ -117,7 +136,7 @@ result<void> redis_store::append_statuses(std::span<const std::string> keys,
                                           core::time_point until, std::vector<lock_status>& to) {
   if (keys.empty()) return {};
   const std::vector<std::string_view> views(keys.begin(), keys.end());
-  auto answer = server_->calls.run({scripts::inspect, views, {}}, until);
+  auto answer = server_->calls.look({scripts::inspect, views, {}}, until);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   for (std::size_t i = 0; i < keys.size() && 2 * i + 1 < fields.size(); ++i) {
@@ -131,7 +150,7 @@ result<void> redis_store::append_statuses(std::span<const std::string> keys,
 }
 
 result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
-                                                   core::time_point until) {
+                                                   core::duration timeout) {
   std::vector<lock_status> all;
   std::string cursor = "0";
   // The prefix is literal text, the rest a pattern.
@@ -145,14 +164,14 @@ result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
     command scan{8};
     scan.arg("SCAN").arg(cursor).arg("MATCH").arg(match);
     scan.arg("COUNT").arg(static_cast<long long>(scan_count)).arg("TYPE").arg("string");
-    auto answer = server_->calls.ask(scan.bytes(), until);
+    auto answer = server_->calls.look(scan.bytes(), core::after(runtime::now(), timeout));
     if (!answer) return fail(std::move(answer.error()));
     const auto fields = elements_of(**answer);
     if (fields.size() < 2) break;
     cursor = text_of(*fields[0]);
     std::vector<std::string> keys;
     for (const auto* one : elements_of(*fields[1])) keys.emplace_back(text_of(*one));
-    if (auto ok = append_statuses(keys, until, all); !ok) return fail(std::move(ok.error()));
+    if (auto ok = append_statuses(keys, core::after(runtime::now(), timeout), all); !ok) return fail(std::move(ok.error()));
   } while (cursor != "0" && all.size() < listed_max);
   std::sort(all.begin(), all.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

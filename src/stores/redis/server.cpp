@@ -28,10 +28,13 @@ std::string host_name() {
 
 server::server(redis_config config, std::shared_ptr<runtime::background> background)
     : calls{config.server, config.limits,
-            [this] {
-              if (events.reconnected) events.reconnected();
-            }},
-      renewals{config.server, link_limits{1, core::duration::zero()}, nullptr},
+            {[this] {
+               if (events.reconnected) events.reconnected();
+             },
+             [this] { watch_replies(); }}},
+      renewals{config.server,
+               link_limits{1, core::duration::zero()},
+               {nullptr, [this] { watch_replies(); }}},
       prefix{std::move(config.prefix)},
       promises{std::move(config.promises)},
       host{host_name()},
@@ -72,7 +75,9 @@ void server::watch_replies() {
 
 void server::sweep() {
   sweep_planned_ = false;
-  if (calls.sweep(runtime::now())) watch_replies();
+  const auto now = runtime::now();
+  const bool more = calls.sweep(now);
+  if (renewals.sweep(now) || more) watch_replies();
 }
 
 result<removal> release_by_id(server& on, const script_call& script, core::time_point until,

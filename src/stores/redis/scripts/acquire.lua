@@ -14,7 +14,9 @@
 local held = redis.call('GET', KEYS[1])
 if held then
   if string.sub(held, 1, 33) == ARGV[1] .. ';' then
-    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
+      redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    end
     return {1, string.match(held, ';token=(%d+);')}
   end
   return {0, redis.call('PTTL', KEYS[1]), string.sub(held, 1, 2048)}

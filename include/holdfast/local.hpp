@@ -16,11 +16,12 @@ struct server_status {
   std::int64_t pid = 0;  ///< 0 when not running
 };
 
-// Never starts a server.
+// Never starts a server. errc::store_unreachable if a server lives but its folder was deleted.
 [[nodiscard]] HOLDFAST_API result<server_status> status();
 
-// Stops the server if it runs and waits until it is gone; false if it did not run. Every lock on it
-// is lost: holders hear of it at their next renewal.
+// Stops the server if it runs and waits until it is gone; false if it did not run. Locks stay in its
+// file: a server that is started again before their TTL is over still knows them, so that stopping
+// it never lets a second holder in. A client that is in use starts it again.
 [[nodiscard]] HOLDFAST_API result<bool> stop();
 
 }  // namespace holdfast::local

@@ -84,7 +84,9 @@ class HOLDFAST_API lease {
   void progress() noexcept;
 
   // Gives the lock back and waits for the answer. Ok: it was still ours to the end.
-  // errc::lease_lost: it had ended before. errc::outcome_unknown: no answer came; the lock is free
+  // errc::lease_lost: it had ended before; if the store still has it for us, because it was our
+  // clock that ended it, it is given back all the same, so call this when the work has stopped.
+  // errc::outcome_unknown: no answer came; the lock is free
   // after at most one TTL, and the release goes on being tried for the release budget.
   result<void> release();
 

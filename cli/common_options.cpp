@@ -1,0 +1,96 @@
+#include "common_options.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <CLI/CLI.hpp>
+
+#include "duration.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+constexpr std::size_t owner_digits = 32;
+constexpr std::uint64_t token_max = (std::uint64_t{1} << 53) - 1;
+
+std::uint64_t parse_token(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc{} || rest != end || value == 0 || value > token_max) {
+    throw CLI::ValidationError{"--token", "must be the number that was printed with the lock"};
+  }
+  return value;
+}
+
+std::string parse_owner(const std::string& text) {
+  const bool hexadecimal = std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+  if (text.size() != owner_digits || !hexadecimal) {
+    throw CLI::ValidationError{"--owner",
+                               "must be the 32 hexadecimal digits that `holdfast lock` printed"};
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_name(CLI::App& verb, target_options& into) {
+  verb.add_option("NAME,--name", into.name,
+                  "The lock's name: any bytes, up to 512 (--name=NAME if it starts with a dash)")
+      ->required()
+      ->type_name("");
+  add_store(verb, into.store);
+}
+
+void add_store(CLI::App& verb, std::string& into) {
+  verb.add_option(
+          "--store", into,
+          "Where locks are kept: local:, unix:/path, redis://host (with a password: use the "
+          "variable)")
+      ->envname("HOLDFAST_STORE")
+      ->type_name("URL")
+      ->default_str("local:");
+}
+
+void add_ttl(CLI::App& verb, std::chrono::milliseconds& into) {
+  verb.add_option_function<std::string>(
+          "--ttl", [&into](const std::string& text) { into = parse_duration("--ttl", text); },
+          "How long the store keeps the lock when it hears nothing of its holder")
+      ->type_name("DURATION")
+      ->default_str("30s");
+}
+
+void add_acquire(CLI::App& verb, acquire_options& into) {
+  add_ttl(verb, into.ttl);
+  verb.add_option_function<std::string>(
+          "--wait", [&into](const std::string& text) { into.wait = parse_wait("--wait", text); },
+          "How long to wait for the lock; 0 asks once")
+      ->type_name("DURATION")
+      ->default_str("forever");
+  verb.add_option("--label", into.label, "Shown to whoever asks who holds the lock")
+      ->type_name("TEXT");
+  verb.add_option("--busy-exit", into.busy_exit, "Exit code when somebody else holds the lock")
+      ->type_name("N")
+      ->check(CLI::Range(0, 255))
+      ->default_str("75");
+}
+
+CLI::Option* add_owner(CLI::App& verb, std::string& into) {
+  return verb
+      .add_option_function<std::string>(
+          "--owner", [&into](const std::string& text) { into = parse_owner(text); },
+          "The owner that `holdfast lock` printed")
+      ->type_name("ID");
+}
+
+CLI::Option* add_token(CLI::App& verb, std::uint64_t& into) {
+  return verb
+      .add_option_function<std::string>(
+          "--token", [&into](const std::string& text) { into = parse_token(text); },
+          "The fencing token that was printed with the lock")
+      ->type_name("N");
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,42 @@
+// Options that several verbs share, so that they read and behave the same everywhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <CLI/App.hpp>
+
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+
+#include "exit_code.hpp"
+
+namespace holdfast::cli {
+
+struct target_options {
+  std::string name{};
+  std::string store{"local:"};
+};
+
+struct acquire_options {
+  std::chrono::milliseconds ttl{30'000};
+  std::chrono::nanoseconds wait{forever};
+  std::string label{};
+  int busy_exit = exit_code::busy;
+};
+
+struct ticket_options {
+  std::string owner{};
+  std::uint64_t token = 0;
+};
+
+// All of these keep a reference to what they fill in until the command line is parsed.
+void add_name(CLI::App& verb, target_options& into);
+void add_store(CLI::App& verb, std::string& into);
+void add_ttl(CLI::App& verb, std::chrono::milliseconds& into);
+void add_acquire(CLI::App& verb, acquire_options& into);
+CLI::Option* add_owner(CLI::App& verb, std::string& into);
+CLI::Option* add_token(CLI::App& verb, std::uint64_t& into);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,129 @@
+// `holdfast run`: a command under a lock.
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <holdfast/client.hpp>
+
+#include "acquire.hpp"
+#include "common_options.hpp"
+#include "duration.hpp"
+#include "guard_link.hpp"
+#include "say.hpp"
+#include "supervise.hpp"
+#include "verbs.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+constexpr const char* examples = R"(Examples:
+  holdfast run nightly-report -- ./report.sh
+  holdfast run deploy --wait 0 --label "$USER" -- make deploy || echo "exit $?"
+  holdfast run import --ttl 10s --max-hold 1h -- ./import --all
+  HOLDFAST_STORE=redis://:secret@db1 holdfast run migrate -- ./migrate
+
+The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN. It runs in a process group of its own, and the
+whole group is stopped (TERM, then KILL) before the lock can become somebody else's.
+
+Exit codes: the command's own, 128+n if signal n ended it (or the wait), 126/127 if it cannot be
+run, 75 busy (see --busy-exit), 76 lock lost while it ran, 69 store unreachable, 77 store refused
+the credentials, 74 no answer came, 64 usage, 70 internal.)";
+
+struct run_options {
+  target_options target{};
+  acquire_options acquire{};
+  std::chrono::milliseconds max_hold{0};
+};
+
+// Gives the lock back and turns how it all ended into an exit code.
+int finish(lease& held, const command_end& end) {
+  const std::string name = in_quotes(held.name());
+  if (end.survived) {
+    say(fmt::format("part of the command under {} cannot be killed; the lock is left to expire",
+                    name));
+    std::fflush(nullptr);
+    ::_exit(end.lost ? exit_code::lease_lost : exit_code::internal);  // a destructor would free it
+  }
+  if (end.lost) {
+    const std::string_view why =
+        held.held() ? "this process did not run in time to renew it" : to_string(held.why_lost());
+    static_cast<void>(held.release());  // what is left of it: nobody uses it any more
+    say(fmt::format("lost the lock {} ({}); the command was stopped", name, why));
+    return exit_code::lease_lost;
+  }
+  const result<void> released = held.release();
+  if (end.guardian_died) {
+    say(fmt::format("the guardian of {} was killed, and the command with it", name));
+    return exit_code::internal;
+  }
+  if (released) return end.status;
+  if (released.error().code == errc::lease_lost) {
+    say(
+        fmt::format("lost the lock {} ({}) before the command ended (exit status {}); "
+                    "somebody else may have run meanwhile",
+                    name, to_string(held.why_lost()), end.status));
+    return exit_code::lease_lost;
+  }
+  // The work was protected to its end: its status counts.
+  say(fmt::format("the command ended, but {} could not be given back: {}", name,
+                  escape(released.error().message)));
+  return end.status;
+}
+
+int run(const run_options& options, const std::vector<std::string>& command) {
+  const inherited_signals inherited;
+  ::signal(SIGCHLD, SIG_DFL);  // if it was ignored we could not wait for anything
+  signal_queue signals{
+      inherited, {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP}};
+  terminal tty;
+  guard_link guard{{command, options.target.name}, inherited, tty};
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGTTOU, SIG_IGN);
+
+  const hold_timing timing{options.acquire.ttl};
+  client store{options.target.store};
+  mutex lock = store.mutex(options.target.name, {.ttl = timing.ttl,
+                                                 .margin = timing.margin,
+                                                 .max_hold = options.max_hold,
+                                                 .label = options.acquire.label});
+  acquisition got = acquire(store, lock, options.acquire.wait, signals);
+  if (got.interrupted_by != 0) return exit_code::signal_base + got.interrupted_by;
+  if (!got.lease) {
+    say_busy(store, options.target.name);
+    return options.acquire.busy_exit;
+  }
+  const command_end end = supervise(*got.lease, timing, guard, signals, tty);
+  guard.dismiss();
+  return finish(*got.lease, end);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, invocation& job) {
+  auto options = std::make_shared<run_options>();
+  CLI::App* verb = app.add_subcommand("run", "Run a command while holding a lock");
+  add_name(*verb, options->target);
+  add_acquire(*verb, options->acquire);
+  verb->add_option_function<std::string>(
+          "--max-hold",
+          [options](const std::string& text) {
+            options->max_hold = parse_duration("--max-hold", text);
+          },
+          "Stop the command when it has held the lock for so long")
+      ->type_name("DURATION");
+  verb->footer(examples);
+  verb->final_callback([options, &job] {
+    if (job.command.empty()) {
+      throw CLI::ValidationError{"run", "needs a command after --: holdfast run NAME -- COMMAND"};
+    }
+    job.verb = [options, &job] { return run(*options, job.command); };
+  });
+}
+
+}  // namespace holdfast::cli

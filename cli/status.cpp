@@ -1,0 +1,89 @@
+// `holdfast status`: who holds what.
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <holdfast/client.hpp>
+
+#include "common_options.hpp"
+#include "output.hpp"
+#include "say.hpp"
+#include "show.hpp"
+#include "verbs.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+constexpr const char* examples = R"(Examples:
+  holdfast status                                  # every lock that is held
+  holdfast status deploy                           # one lock, held or free
+  holdfast status 'orders/*'                       # * ? [a-z], and \ before one to mean itself
+  holdfast status deploy --json | jq .holder.pid
+
+With --json a name gives an object, a pattern (or nothing) an array. Bytes that are not printable
+text are shown as \xNN, \n, \t, \\, in JSON strings too.
+
+Exit codes: 0 answered, held or free; 69 store unreachable, 77 store refused the credentials,
+64 usage.)";
+
+struct status_options {
+  std::string pattern{"*"};
+  std::string store{"local:"};
+  bool json = false;
+};
+
+int show_one(client& store, const status_options& options) {
+  const lock_status status = store.status(options.pattern);
+  std::string text;
+  if (options.json) {
+    text = to_json(status).dump() + "\n";
+  } else if (!status.holder) {
+    text = fmt::format("{}: free\n", escape(status.name));
+  } else {
+    text = show_table({status});
+  }
+  return print(text) ? exit_code::ok : exit_code::io;
+}
+
+int show_matching(client& store, const status_options& options) {
+  std::vector<lock_status> locks = store.list(options.pattern);
+  std::sort(locks.begin(), locks.end(),
+            [](const lock_status& a, const lock_status& b) { return a.name < b.name; });
+  std::string text;
+  if (options.json) {
+    auto all = nlohmann::ordered_json::array();
+    for (const lock_status& status : locks)
+      all.push_back(to_json(status));
+    text = all.dump() + "\n";
+  } else if (locks.empty()) {
+    say(options.pattern == "*"
+            ? std::string{"no Holdfast lock is held"}
+            : fmt::format("no Holdfast lock that matches {} is held", in_quotes(options.pattern)));
+  } else {
+    text = show_table(locks);
+  }
+  return print(text) ? exit_code::ok : exit_code::io;
+}
+
+int status(const status_options& options) {
+  client store{options.store};
+  const bool one = options.pattern.find_first_of("*?[\\") == std::string::npos;
+  return one ? show_one(store, options) : show_matching(store, options);
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, invocation& job) {
+  auto options = std::make_shared<status_options>();
+  CLI::App* verb = app.add_subcommand("status", "Show who holds a lock, or all of them");
+  verb->add_option("NAME", options->pattern, "A lock's name, or a pattern")->type_name("");
+  add_store(*verb, options->store);
+  verb->add_flag("--json", options->json, "Print JSON");
+  verb->footer(examples);
+  verb->final_callback([options, &job] { job.verb = [options] { return status(*options); }; });
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,79 @@
+#include "waiting_line.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "say.hpp"
+#include "show.hpp"
+
+namespace holdfast::cli {
+namespace {
+
+constexpr std::chrono::milliseconds first_after{300};
+constexpr std::chrono::seconds again_after{2};
+
+bool terminal_rewrites() {
+  const char* const kind = std::getenv("TERM");
+  return kind != nullptr && *kind != '\0' && std::strcmp(kind, "dumb") != 0;
+}
+
+// A line that wraps cannot be wiped: keep it shorter than the terminal is wide.
+std::string fit(std::string text) {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return text;
+  std::size_t columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
+    if (starts_character && ++columns == size.ws_col) return text.substr(0, i);
+  }
+  return text;
+}
+
+}  // namespace
+
+waiting_line::waiting_line(client& client, std::string name)
+    : client_{client}, name_{std::move(name)}, rewrites_{terminal_rewrites()} {
+  thread_ = std::jthread{[this](const std::stop_token& stop) { run(stop); }};
+}
+
+waiting_line::~waiting_line() {
+  thread_.request_stop();
+  thread_.join();
+  if (shown_ && rewrites_) std::fputs("\r\033[K", stderr);
+}
+
+void waiting_line::run(const std::stop_token& stop) {
+  std::unique_lock sleeping{sleep_mutex_};
+  std::chrono::milliseconds pause = first_after;
+  for (;;) {
+    sleep_.wait_for(sleeping, stop, pause, [] { return false; });
+    if (stop.stop_requested()) return;
+    pause = again_after;
+    try {
+      const lock_status status = client_.status(name_);
+      if (status.holder)
+        show(fmt::format("waiting for {}: {}", in_quotes(name_), describe(status)));
+    } catch (const std::exception&) {  // the wait itself reports what is wrong with the store
+    }
+  }
+}
+
+void waiting_line::show(const std::string& text) {
+  const std::string line = "holdfast: " + text;
+  if (rewrites_) {
+    std::fputs(("\r\033[K" + fit(line)).c_str(), stderr);
+  } else if (!shown_) {
+    std::fputs((line + "\n").c_str(), stderr);
+  }
+  shown_ = true;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,74 @@
+# Completion of the holdfast command for bash. Install as
+# share/bash-completion/completions/holdfast, or source it from ~/.bashrc.
+# Needs nothing but bash; uses the bash-completion package where it is there.
+# Lock names are not completed: that would ask a store, perhaps a slow one, at every TAB.
+
+_holdfast() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]-}
+  COMPREPLY=()
+
+  local i
+  if [[ $verb == run ]]; then
+    for ((i = 2; i < COMP_CWORD; i++)); do
+      [[ ${COMP_WORDS[i]} == -- ]] || continue
+      # What comes after -- is somebody else's command line.
+      if declare -F _command_offset >/dev/null; then
+        _command_offset $((i + 1))
+      elif ((i + 1 == COMP_CWORD)); then
+        mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+      else
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+      fi
+      return 0
+    done
+  fi
+
+  if ((COMP_CWORD == 1)); then
+    mapfile -t COMPREPLY < <(
+      compgen -W 'run lock renew unlock status break local --help --version' -- "$cur"
+    )
+    return 0
+  fi
+
+  case $prev in
+    --store)
+      mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis://' -- "$cur")
+      [[ -n ${COMP_TYPE-} ]] && compopt -o nospace 2>/dev/null
+      return 0
+      ;;
+    --ttl | --max-hold)
+      mapfile -t COMPREPLY < <(compgen -W '10s 30s 1m 5m 1h' -- "$cur")
+      return 0
+      ;;
+    --wait)
+      mapfile -t COMPREPLY < <(compgen -W '0 10s 1m forever' -- "$cur")
+      return 0
+      ;;
+    --label | --owner | --token | --busy-exit)
+      return 0
+      ;;
+  esac
+
+  local words=''
+  case $verb in
+    run) words='--store --ttl --wait --label --busy-exit --max-hold --help --' ;;
+    lock) words='--store --ttl --wait --label --busy-exit --json --help' ;;
+    renew) words='--store --owner --token --ttl --help' ;;
+    unlock) words='--store --owner --token --help' ;;
+    status) words='--store --json --help' ;;
+    break) words='--store --token --help' ;;
+    local)
+      if ((COMP_CWORD == 2)); then
+        words='status stop --help'
+      elif [[ ${COMP_WORDS[2]} == status ]]; then
+        words='--json --help'
+      else
+        words='--help'
+      fi
+      ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+  return 0
+}
+
+complete -F _holdfast holdfast

@@ -1,0 +1,75 @@
+// `holdfast run` on a terminal: the command can be talked to, interrupted, suspended and resumed.
+#include "cli_test.hpp"
+
+namespace holdfast::test {
+namespace {
+
+class CliTerminal : public cli_test {
+ protected:
+  [[nodiscard]] process_options on_terminal(std::vector<std::string> args) const {
+    process_options options = holdfast({});
+    options.args = std::move(args);
+    options.pty = true;
+    options.env["PS1"] = "prompt> ";
+    options.env["TERM"] = "dumb";
+    return options;
+  }
+};
+
+TEST_F(CliTerminal, TheCommandCanReadFromIt) {
+  child_process wrapper{on_terminal(
+      {HOLDFAST_BINARY, "run", "a", "--", "sh", "-c", "echo ask; read x; echo \"<$x>\""})};
+  ASSERT_TRUE(wrapper.wait_for_output("ask"));
+  wrapper.write_stdin("hello\n");
+  EXPECT_TRUE(wrapper.wait_for_output("<hello>"));
+  EXPECT_EQ(wrapper.wait_exit(), exited(0));
+}
+
+TEST_F(CliTerminal, InAPipelineTheCommandGetsItWhenItAsks) {
+  child_process shell{
+      on_terminal({"sh", "-c",
+                   std::string{HOLDFAST_BINARY} +
+                       " run a -- sh -c 'echo ask; read x </dev/tty; echo \"<$x>\"' | cat"})};
+  ASSERT_TRUE(shell.wait_for_output("ask"));
+  shell.write_stdin("hello\n");
+  EXPECT_TRUE(shell.wait_for_output("<hello>"));
+  EXPECT_EQ(shell.wait_exit(), exited(0));
+}
+
+TEST_F(CliTerminal, ControlCEndsTheCommand) {
+  child_process wrapper{
+      on_terminal({HOLDFAST_BINARY, "run", "a", "--", "sh", "-c", "echo started; exec sleep 60"})};
+  ASSERT_TRUE(wrapper.wait_for_output("started"));
+  wrapper.write_stdin("\x03");
+  EXPECT_EQ(wrapper.wait_exit(), exited(128 + SIGINT));
+  EXPECT_TRUE(is_free("a"));
+}
+
+TEST_F(CliTerminal, ControlZSuspendsAndForegroundResumes) {
+  child_process shell{on_terminal({"bash", "--norc", "--noprofile", "-i"})};
+  ASSERT_TRUE(shell.wait_for_output("prompt> "));
+  shell.write_stdin(std::string{HOLDFAST_BINARY} +
+                    " run a -- sh -c 'echo be\"\"gun; read x; echo \"<$x>\"; exit 11'\n");
+  ASSERT_TRUE(shell.wait_for_output("begun"));
+  shell.write_stdin("\x1a");
+  ASSERT_TRUE(shell.wait_for_output("Stopped")) << shell.stdout_text();
+  shell.write_stdin("fg\n");
+  shell.write_stdin("again\n");
+  EXPECT_TRUE(shell.wait_for_output("<again>")) << shell.stdout_text();
+  shell.write_stdin("echo status=$?\n");
+  EXPECT_TRUE(shell.wait_for_output("status=11")) << shell.stdout_text();
+  shell.write_stdin("exit\n");
+  EXPECT_EQ(shell.wait_exit(), exited(0));
+}
+
+TEST_F(CliTerminal, WithoutAShellControlZDoesNotLeaveItStopped) {
+  child_process wrapper{
+      on_terminal({HOLDFAST_BINARY, "run", "a", "--", "sh", "-c", "echo ask; read x; exit 12"})};
+  ASSERT_TRUE(wrapper.wait_for_output("ask"));
+  wrapper.write_stdin("\x1a");
+  wrapper.write_stdin("hello\n");
+  EXPECT_EQ(wrapper.wait_exit(), exited(12)) << wrapper.stdout_text();
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,105 @@
+// `holdfast status`, `break` and `local`: who holds what, shown safely.
+#include <nlohmann/json.hpp>
+
+#include "cli_test.hpp"
+
+namespace holdfast::test {
+namespace {
+
+class CliStatus : public cli_test {
+ protected:
+  void lock(const std::string& name, const std::string& label) const {
+    const auto result = run({"lock", name, "--ttl", "10m", "--label", label, "--wait", "0"});
+    ASSERT_EQ(result.exit, exited(0)) << result.err;
+  }
+  [[nodiscard]] nlohmann::json status_json(const std::string& what) const {
+    const auto result = run({"status", what, "--json"});
+    EXPECT_EQ(result.exit, exited(0)) << result.err;
+    return nlohmann::json::parse(result.out);
+  }
+};
+
+TEST_F(CliStatus, AFreeLockIsFree) {
+  const auto result = run({"status", "a"});
+  EXPECT_EQ(result.exit, exited(0));
+  EXPECT_EQ(result.out, "a: free\n");
+  const auto json = status_json("a");
+  EXPECT_EQ(json.at("held"), false);
+  EXPECT_TRUE(json.at("holder").is_null());
+}
+
+TEST_F(CliStatus, ShowsTheHolder) {
+  child_process holder{
+      holdfast({"run", "a", "--label", "nightly", "--", "sh", "-c", "echo ready 1 go; read x"})};
+  ready_numbers(holder);
+  const auto text = run({"status", "a"});
+  EXPECT_TRUE(contains(text.out, std::to_string(holder.pid()))) << text.out;
+  EXPECT_TRUE(contains(text.out, "nightly")) << text.out;
+
+  const auto json = status_json("a");
+  EXPECT_EQ(json.at("name"), "a");
+  EXPECT_EQ(json.at("held"), true);
+  EXPECT_GT(json.at("remaining_ms").get<std::int64_t>(), 0);
+  EXPECT_EQ(json.at("holder").at("pid"), holder.pid());
+  EXPECT_EQ(json.at("holder").at("label"), "nightly");
+  EXPECT_FALSE(json.at("holder").at("host").get<std::string>().empty());
+  EXPECT_GT(json.at("holder").at("token").get<std::uint64_t>(), 0U);
+  EXPECT_TRUE(json.at("holder").at("since").get<std::string>().ends_with("Z"));
+}
+
+TEST_F(CliStatus, ListsByPattern) {
+  lock("orders/1", "x");
+  lock("orders/2", "y");
+  lock("other", "z");
+  EXPECT_EQ(status_json("orders/*").size(), 2U);
+  EXPECT_EQ(status_json("orders/[2-9]").at(0).at("name"), "orders/2");
+  const auto all = run({"status"});
+  EXPECT_EQ(all.exit, exited(0));
+  EXPECT_TRUE(contains(all.out, "orders/1") && contains(all.out, "other")) << all.out;
+  const auto none = run({"status", "nothing*"});
+  EXPECT_EQ(none.exit, exited(0));
+  EXPECT_EQ(none.out, "");
+}
+
+TEST_F(CliStatus, OddBytesAreShownEscaped) {
+  const std::string name = "a\x1b[31mred\n\xff";
+  lock(name, "label\x07");
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"status"},
+                                               {"status", name},
+                                               {"status", "--json"},
+                                               {"run", name, "--wait", "0", "--", "true"}}) {
+    const auto result = run(args);
+    const std::string shown = result.out + result.err;
+    EXPECT_TRUE(contains(shown, "[31mred")) << shown;
+    EXPECT_FALSE(contains(shown, "\x1b")) << shown;
+    EXPECT_FALSE(contains(shown, "\x07")) << shown;
+    EXPECT_FALSE(contains(shown, "\xff")) << shown;
+  }
+}
+
+TEST_F(CliStatus, AForeignHolderIsShownAsSuch) {
+  EXPECT_EQ(server_.command({"SET", "a", "somebody \x1b[2J", "PX", "600000"}), "OK");
+  const auto json = status_json("a");
+  EXPECT_EQ(json.at("held"), true);
+  EXPECT_EQ(json.at("holder").at("foreign"), true);
+  const auto text = run({"status", "a"});
+  EXPECT_FALSE(contains(text.out, "\x1b"));
+  EXPECT_EQ(run({"run", "a", "--wait", "0", "--", "true"}).exit, exited(75));
+}
+
+TEST_F(CliStatus, BreakComparesTheToken) {
+  lock("a", "x");
+  const auto token = status_json("a").at("holder").at("token").get<std::uint64_t>();
+  const auto refused = run({"break", "a", "--token", std::to_string(token + 1)});
+  EXPECT_EQ(refused.exit, exited(1));
+  EXPECT_TRUE(contains(refused.err, std::to_string(token))) << refused.err;
+  EXPECT_TRUE(contains(refused.err, "held by ")) << refused.err;
+  EXPECT_FALSE(is_free("a"));
+
+  EXPECT_EQ(run({"break", "a", "--token", std::to_string(token)}).exit, exited(0));
+  EXPECT_TRUE(is_free("a"));
+  EXPECT_EQ(run({"break", "a", "--token", std::to_string(token)}).exit, exited(1));
+}
+
+}  // namespace
+}  // namespace holdfast::test

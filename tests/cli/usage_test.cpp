@@ -1,0 +1,176 @@
+// Help, mistakes, exit codes of failures, completion; and that a password is never shown.
+#include <fstream>
+#include <iterator>
+
+#include "cli_test.hpp"
+
+namespace holdfast::test {
+namespace {
+
+run_result holdfast_plain(std::vector<std::string> args, const std::string& store = {}) {
+  args.insert(args.begin(), HOLDFAST_BINARY);
+  process_options options{.args = std::move(args)};
+  options.env["HOLDFAST_STORE"] = store.empty() ? std::nullopt : std::optional{store};
+  return run_program(options);
+}
+
+TEST(CliUsage, EveryVerbHasHelpWithAnExample) {
+  const std::vector<std::vector<std::string>> verbs{
+      {},         {"run"},   {"lock"},  {"renew"},           {"unlock"},
+      {"status"}, {"break"}, {"local"}, {"local", "status"}, {"local", "stop"}};
+  for (auto args : verbs) {
+    std::string example = "\n  holdfast ";
+    for (const auto& word : args)
+      example += word + " ";
+    args.emplace_back("--help");
+    const auto help = holdfast_plain(args);
+    EXPECT_EQ(help.exit, exited(0));
+    EXPECT_TRUE(contains(help.out, "Examples:")) << help.out;
+    example.pop_back();
+    EXPECT_TRUE(contains(help.out, example)) << help.out;
+    EXPECT_EQ(help.err, "");
+  }
+}
+
+TEST(CliUsage, ShowsItsVersion) {
+  const auto result = holdfast_plain({"--version"});
+  EXPECT_EQ(result.exit, exited(0));
+  EXPECT_TRUE(result.out.starts_with("holdfast ")) << result.out;
+}
+
+TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
+      {{}, "--help"},
+      {{"frobnicate"}, "frobnicate"},
+      {{"run"}, "NAME"},
+      {{"run", "a"}, "-- COMMAND"},
+      {{"run", "a", "--"}, "-- COMMAND"},
+      {{"run", "a", "ls", "-l"}, "--help"},
+      {{"run", "a", "--ttl", "soon", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "-5s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "5 s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "1.5s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "99999999999999999999s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "forever", "--", "true"}, "--ttl"},
+      {{"run", "a", "--wait", "long", "--", "true"}, "--wait"},
+      {{"run", "a", "--busy-exit", "256", "--", "true"}, "--busy-exit"},
+      {{"run", "a", "--max-hold", "x", "--", "true"}, "--max-hold"},
+      {{"run", "a", "--store", "nonsense", "--", "true"}, "URL"},
+      {{"run", "", "--store", "memory:", "--", "true"}, ""},
+      {{"run", "a", "--ttl", "0", "--store", "memory:", "--", "true"}, "ttl"},
+      {{"break", "a"}, "--token"},
+      {{"local"}, ""},
+      {{"status", "a", "b"}, "b"},
+  };
+  for (const auto& [args, said] : mistakes) {
+    const auto result = holdfast_plain(args, "memory:");
+    std::string line;
+    for (const auto& word : args)
+      line += word + " ";
+    EXPECT_EQ(result.exit, exited(64)) << line << "\n" << result.err;
+    EXPECT_TRUE(result.err.starts_with("holdfast: ")) << line << "\n" << result.err;
+    EXPECT_TRUE(contains(result.err, said)) << line << "\n" << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST(CliUsage, DurationsAreReadAsTheyAreWritten) {
+  for (const char* ttl : {"500ms", "30s", "5m", "2h", "45"}) {
+    const auto result =
+        holdfast_plain({"run", "a", "--ttl", ttl, "--wait", "0", "--", "true"}, "memory:");
+    EXPECT_EQ(result.exit, exited(0)) << ttl << ": " << result.err;
+  }
+}
+
+TEST(CliUsage, UnreachableStoreIs69ForEveryVerb) {
+  const std::string owner(32, 'a');
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"run", "a", "--", "echo", "ran"},
+        {"lock", "a"},
+        {"status"},
+        {"status", "a"},
+        {"break", "a", "--token", "1"},
+        {"renew", "a", "--owner", owner, "--token", "1"},
+        {"unlock", "a", "--owner", owner}}) {
+    const auto result = holdfast_plain(args, "unix:/nonexistent/redis.sock");
+    EXPECT_EQ(result.exit, exited(69)) << args[0] << ": " << result.err;
+    EXPECT_TRUE(result.err.starts_with("holdfast: ")) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST(CliUsage, RefusedCredentialsAre77) {
+  const redis_server server{{.tcp = true, .password = "right"}};
+  const std::string url = "redis://:hunter2@127.0.0.1:" + std::to_string(server.port());
+  const auto result = holdfast_plain({"run", "a", "--", "true"}, url);
+  EXPECT_EQ(result.exit, exited(77)) << result.err;
+  EXPECT_FALSE(contains(result.err, "hunter2")) << result.err;
+  EXPECT_EQ(holdfast_plain({"run", "a", "--", "true"}, server.url()).exit, exited(77));
+}
+
+TEST(CliUsage, APasswordIsNeverShown) {
+  const std::string url = "redis://user:hunter2@127.0.0.1:1";
+  const std::vector<std::vector<std::string>> commands{
+      {"run", "a", "--store", url, "--", "true"},
+      {"run", "a", "--stroe", url, "--", "true"},
+      {"run", "a", url, "--", "true"},
+      {"run", "a", "--ttl", url, "--", "true"},
+      {"status", "a", url},
+      {"status", "--store", url},
+      {"lock", "a", "--store=" + url},
+      {"break", "a", "--store", url, "--token", url},
+      {url},
+      {"lock", "a", "--store", url + "/not-a-db?what=ever"},
+  };
+  for (const auto& args : commands) {
+    const auto result = holdfast_plain(args);
+    EXPECT_NE(result.exit, exited(0)) << args[0];
+    EXPECT_FALSE(contains(result.out + result.err, "hunter2")) << result.err;
+  }
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"status", "a"}, {"run", "a", "--frob", "--", "true"}}) {
+    const auto result = holdfast_plain(args, url);
+    EXPECT_NE(result.exit, exited(0)) << args[0];
+    EXPECT_FALSE(contains(result.out + result.err, "hunter2")) << result.err;
+  }
+}
+
+TEST(CliUsage, APasswordDoesNotStayOnTheCommandLine) {
+  const redis_server server{{.tcp = true, .password = "hunter2"}};
+  const std::string url = "redis://:hunter2@127.0.0.1:" + std::to_string(server.port());
+  child_process wrapper{process_options{.args = {HOLDFAST_BINARY, "run", "a", "--store", url, "--",
+                                                 "sh", "-c", "echo ready $PPID $$ go; read x"}}};
+  auto pids = ready_numbers(wrapper);
+  pids.push_back(wrapper.pid());
+  ASSERT_EQ(pids.size(), 3U);
+  for (const pid_t pid : pids) {
+    std::ifstream file{"/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    EXPECT_FALSE(text.empty());
+    EXPECT_FALSE(contains(text, "hunter2")) << text;
+  }
+}
+
+TEST(CliUsage, BashCompletionKnowsVerbsOptionsAndStores) {
+  const auto complete = [](const std::string& words) {
+    const std::string script =
+        "set -eu; source '" HOLDFAST_SOURCE_DIR "/completions/holdfast.bash'; COMP_WORDS=(" +
+        words +
+        "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_LINE=\"${COMP_WORDS[*]}\"; "
+        "COMP_POINT=${#COMP_LINE}; _holdfast; echo \"${COMPREPLY[*]-}\"";
+    const auto result = run_program({.args = {"bash", "--norc", "-c", script}});
+    EXPECT_EQ(result.exit, exited(0)) << result.err;
+    return result.out;
+  };
+  for (const char* verb : {"run", "lock", "renew", "unlock", "status", "break", "local"}) {
+    EXPECT_TRUE(contains(complete("holdfast ''"), verb));
+  }
+  EXPECT_EQ(complete("holdfast un"), "unlock\n");
+  EXPECT_EQ(complete("holdfast run a --ma"), "--max-hold\n");
+  EXPECT_TRUE(contains(complete("holdfast run a --store ''"), "local:"));
+  EXPECT_EQ(complete("holdfast local s"), "status stop\n");
+}
+
+}  // namespace
+}  // namespace holdfast::test

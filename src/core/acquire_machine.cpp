@@ -72,7 +72,10 @@ acquire_step acquire_machine::on_answer(const answer& what, time_point now) noex
   queued_ = met_->will_wake;
   if (now >= rule_.wait_until) return finish(acquire_outcome::busy, now);
   auto pause = queued_ ? safety_net : poll_.next();
-  if (met_->remaining) pause = std::min(pause, *met_->remaining + after_expiry);
+  // Never at once, whatever the store says is left.
+  if (met_->remaining && *met_->remaining < pause) {
+    pause = std::max(duration::zero(), *met_->remaining) + after_expiry;
+  }
   return {acquire_step::verb::wait, std::min(after(now, pause), rule_.wait_until)};
 }
 

@@ -1,5 +1,6 @@
 #include "core/settings.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace holdfast::core {
@@ -8,16 +9,20 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string text(duration value) {
-  return std::to_string(std::chrono::duration_cast<milliseconds>(value).count()) + " ms";
+// Options are milliseconds and stay so until they are checked: as nanoseconds a large one would
+// overflow and look like a small one.
+std::string text(milliseconds value) { return std::to_string(value.count()) + " ms"; }
+
+constexpr milliseconds in_ms(duration value) {
+  return std::chrono::duration_cast<milliseconds>(value);
 }
 
 auto bad(std::string message) { return fail(errc::invalid_argument, std::move(message)); }
 
 // Every duration that is a limit of some operation: positive, and not so long that it is a mistake.
-result<void> check_limit(std::string_view name, duration value) {
-  constexpr duration longest = std::chrono::hours{24};
-  if (value > duration::zero() && value <= longest) return {};
+result<void> check_limit(std::string_view name, milliseconds value) {
+  constexpr milliseconds longest = std::chrono::hours{24};
+  if (value > milliseconds::zero() && value <= longest) return {};
   return bad(std::string{name} + " must be between 1 ms and " + text(longest) + ", not " +
              text(value));
 }
@@ -25,32 +30,38 @@ result<void> check_limit(std::string_view name, duration value) {
 }  // namespace
 
 result<lease_rule> make_lease_rule(const lock_options& options, unsigned drift_per_mille) {
-  if (options.ttl < ttl_min || options.ttl > ttl_max) {
-    return bad("ttl must be between " + text(ttl_min) + " and " + text(ttl_max) + ", not " +
+  if (options.ttl < in_ms(ttl_min) || options.ttl > in_ms(ttl_max)) {
+    return bad("ttl must be between " + text(in_ms(ttl_min)) + " and " + text(in_ms(ttl_max)) +
+               ", not " +
                text(options.ttl));
   }
-  lease_rule rule;
-  rule.ttl = options.ttl;
-  rule.renew = options.renew;
-  rule.max_hold = options.max_hold;
-  rule.progress_within = options.progress_within;
-  rule.validity.drift_per_mille = drift_per_mille;
-  rule.validity.margin = options.margin.value_or(options.ttl / 10);
-  if (rule.validity.margin < duration::zero() || rule.validity.margin > rule.ttl / 2) {
-    return bad("margin must be between 0 and half of the ttl (" + text(rule.ttl / 2) + "), not " +
-               text(rule.validity.margin));
+  const auto margin = options.margin.value_or(options.ttl / 10);
+  if (margin < milliseconds::zero() || margin > options.ttl / 2) {
+    return bad("margin must be between 0 and half of the ttl (" + text(options.ttl / 2) +
+               "), not " + text(margin));
   }
-  if (rule.max_hold < duration::zero()) return bad("max_hold must not be negative; 0 means none");
-  if (rule.progress_within < duration::zero()) {
+  if (options.max_hold < milliseconds::zero()) {
+    return bad("max_hold must not be negative; 0 means none");
+  }
+  if (options.progress_within < milliseconds::zero()) {
     return bad("progress_within must not be negative; 0 means none");
   }
-  if (rule.progress_within > duration::zero() && !rule.renew) {
+  if (options.progress_within > milliseconds::zero() && !options.renew) {
     return bad("progress_within only makes sense for a lease that is renewed: set renew");
   }
   if (options.label.size() > label_bytes_max) {
     return bad("label must be at most " + std::to_string(label_bytes_max) + " bytes, not " +
                std::to_string(options.label.size()));
   }
+  // Longer than anybody holds a lock is as good as for ever, and does not overflow.
+  constexpr milliseconds longest = std::chrono::hours{24 * 365 * 100};
+  lease_rule rule;
+  rule.ttl = options.ttl;
+  rule.renew = options.renew;
+  rule.max_hold = std::min(options.max_hold, longest);
+  rule.progress_within = std::min(options.progress_within, longest);
+  rule.validity.drift_per_mille = drift_per_mille;
+  rule.validity.margin = margin;
   return rule;
 }
 

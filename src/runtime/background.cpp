@@ -55,8 +55,8 @@ struct background::shared : std::enable_shared_from_this<shared> {
         auto next = std::move(ready.front());
         ready.pop_front();
         ensure_threads();
-        // We may have been the one that watched the clock.
-        if (!later.empty()) changed.notify_one();
+        // We may have been the one that watched the clock, or have taken up more than we can do.
+        if (!ready.empty() || !later.empty()) changed.notify_one();
         lock.unlock();
         next();
         next = nullptr;  // what the task held may be destroyed here, and may call us
@@ -104,6 +104,7 @@ void background::stop() {
 
 bool background::start() {
   const std::lock_guard guard{shared_->m};
+  if (shared_->stopping) return false;
   return !shared_->threads.empty() || shared_->ensure_threads();
 }
 

@@ -22,17 +22,20 @@ bool matches_one(std::string_view& pattern, char c) noexcept {
   const bool negated = !pattern.empty() && pattern.front() == '^';
   if (negated) pattern.remove_prefix(1);
   bool found = false;
-  while (!pattern.empty() && pattern.front() != ']') {
-    if (pattern.front() == '\\' && pattern.size() > 1) pattern.remove_prefix(1);
-    char low = pattern.front();
-    char high = low;
-    pattern.remove_prefix(1);
-    if (pattern.size() > 1 && pattern[0] == '-' && pattern[1] != ']') {
-      high = pattern[1];
+  while (!pattern.empty()) {
+    if (pattern.size() > 1 && pattern[0] == '\\') {  // as it is, and it begins no range
+      found = found || pattern[1] == c;
       pattern.remove_prefix(2);
-      if (low > high) std::swap(low, high);
+    } else if (pattern[0] == ']') {
+      break;
+    } else if (pattern.size() > 2 && pattern[1] == '-') {  // also when it ends with ]
+      const auto [low, high] = std::minmax(pattern[0], pattern[2]);
+      found = found || (c >= low && c <= high);
+      pattern.remove_prefix(3);
+    } else {
+      found = found || pattern[0] == c;
+      pattern.remove_prefix(1);
     }
-    found = found || (c >= low && c <= high);
   }
   if (!pattern.empty()) pattern.remove_prefix(1);
   return found != negated;

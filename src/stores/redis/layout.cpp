@@ -1,5 +1,6 @@
 #include "stores/redis/layout.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -62,11 +63,12 @@ std::string decode_field(std::string_view text) {
   return out;
 }
 
-template <class T>
-T number(std::string_view text) noexcept {
-  T value{};
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+// Anybody may have written it: what is no number is 0, and more than `most` is taken for `most`.
+std::int64_t number(std::string_view text, std::optional<std::int64_t> most = {}) noexcept {
+  std::int64_t value = 0;
+  const auto got = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (got.ec == std::errc::result_out_of_range) return most.value_or(0);
+  return most ? std::min(value, *most) : value;
 }
 
 }  // namespace
@@ -135,21 +137,22 @@ result<holder> parse_holder(std::string_view value) {
     const auto key = field.substr(0, equals);
     const auto text = field.substr(equals + 1);
     if (key == "holdfast") {
-      if (const int layout = number<int>(text); layout > layout_readable_max) {
+      if (const auto layout = number(text, layout_readable_max + 1); layout > layout_readable_max) {
         return fail(errc::incompatible,
                     "the lock is held by a newer Holdfast (stored layout " +
                         std::to_string(layout) + ", this version shares locks up to " +
                         std::to_string(layout_readable_max) + "): update this program");
       }
     } else if (key == "token") {
-      who.token = fencing_token{number<std::uint64_t>(text)};
+      who.token = fencing_token{static_cast<std::uint64_t>(number(text))};
     } else if (key == "since") {
-      who.since = std::chrono::system_clock::time_point{
-          std::chrono::milliseconds{number<std::int64_t>(text)}};
+      constexpr std::int64_t farthest_ms = 1000LL * 3600 * 24 * 365 * 200;  // after 1970
+      who.since =
+          std::chrono::system_clock::time_point{std::chrono::milliseconds{number(text, farthest_ms)}};
     } else if (key == "host") {
       who.host = decode_field(text);
     } else if (key == "pid") {
-      who.pid = number<std::int64_t>(text);
+      who.pid = number(text);
     } else if (key == "label") {
       who.label = decode_field(text);
     }

@@ -39,7 +39,9 @@ failure strange_answer(const std::string& node) {
 
 std::optional<core::duration> read_pttl(const redisReply& pttl) {
   if (pttl.type != REDIS_REPLY_INTEGER || pttl.integer < 0) return std::nullopt;
-  return std::chrono::milliseconds{pttl.integer};
+  // Another client may have set any expiry; beyond this, nanoseconds overflow.
+  constexpr long long longest_ms = 1000LL * 3600 * 24 * 365 * 100;
+  return std::chrono::milliseconds{std::min(pttl.integer, longest_ms)};
 }
 
 }  // namespace

@@ -29,6 +29,12 @@ constexpr std::array rules{
          "the URL has a password but the server has none set: remove it, or set one"},
     rule{"NOPERM", errc::not_permitted,
          "the server's access rules refuse this user a command or key that locking needs"},
+    rule{"ERR The user executing the script", errc::not_permitted,
+         "the server's access rules refuse this user a command or key that locking needs"},
+    rule{"The user executing the script", errc::not_permitted,  // as 6.x wraps it
+         "the server's access rules refuse this user a command or key that locking needs"},
+    rule{"ERR ACL failure in script", errc::not_permitted,
+         "the server's access rules refuse this user a command or key that locking needs"},
     rule{"LOADING", errc::store_loading, "the server is loading its data"},
     rule{"BUSY", errc::store_busy, "the server is running somebody's long script"},
     rule{"OOM", errc::out_of_memory,
@@ -54,8 +60,9 @@ constexpr std::array rules{
 bool is_noscript(std::string_view said) noexcept { return said.starts_with("NOSCRIPT"); }
 
 failure translate_error(std::string_view said, const std::string& node) {
-  // Redis repeats arguments in some errors; our own arguments are never secrets except in AUTH,
-  // whose errors do not repeat them. Cut and escape whatever it is.
+  // A server repeats the arguments of a command that it does not know, and those of AUTH are
+  // secrets. What is left is cut and escaped.
+  said = said.substr(0, said.find(", with args beginning with"));
   const auto shown = escape(said.substr(0, shown_max));
   // A script's error may be wrapped: "ERR Error running script … : @user_script: 1: WRONGTYPE …".
   const auto inner = said.find("user_script:");

@@ -1,10 +1,10 @@
 // What can go wrong, by what to do about it.
 //
 //   errors [store URL, default memory:]
-#include <holdfast/holdfast.hpp>
-
 #include <chrono>
 #include <iostream>
+
+#include <holdfast/holdfast.hpp>
 
 using namespace std::chrono_literals;
 
@@ -24,7 +24,8 @@ int nightly_job(holdfast::client& client) {
     if (e.code() == condition::try_again) return 75;        // it may pass: run it again later
     if (e.code() == condition::outcome_unknown) return 75;  // free after at most one TTL
     std::cerr << e.what() << '\n';                          // a person must change something
-    for (const auto& node : e.nodes()) std::cerr << node.node << ": " << node.said << '\n';
+    for (const auto& node : e.nodes())
+      std::cerr << node.node << ": " << node.said << '\n';
     return 1;
   }
 }

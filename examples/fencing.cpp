@@ -1,10 +1,10 @@
 // A resource that turns an overtaken holder away: it hears the token before the first read.
 //
 //   fencing [store URL, default memory:]
-#include <holdfast/holdfast.hpp>
-
 #include <iostream>
 #include <string>
+
+#include <holdfast/holdfast.hpp>
 
 namespace {
 

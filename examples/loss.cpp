@@ -1,11 +1,11 @@
 // How a holder hears that its lease is lost, with a lease object and with std::scoped_lock.
 //
 //   loss [store URL, default memory:]
-#include <holdfast/holdfast.hpp>
-
 #include <chrono>
 #include <iostream>
 #include <mutex>
+
+#include <holdfast/holdfast.hpp>
 
 using namespace std::chrono_literals;
 

@@ -1,11 +1,11 @@
 // Watching a client's locks: events as they happen, and counters.
 //
 //   observe [store URL, default memory:]
-#include <holdfast/holdfast.hpp>
-
 #include <iostream>
 #include <memory>
 #include <mutex>
+
+#include <holdfast/holdfast.hpp>
 
 namespace {
 
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   }
 
   const auto counts = client.counters();
-  std::cout << counts.acquisitions << " acquired, " << counts.waits << " waited, "
-            << counts.losses << " lost\n";
+  std::cout << counts.acquisitions << " acquired, " << counts.waits << " waited, " << counts.losses
+            << " lost\n";
   std::cout << client.guarantees().summary << '\n';
 }

@@ -19,9 +19,9 @@ struct server_status {
 // Never starts a server. errc::store_unreachable if a server lives but its folder was deleted.
 [[nodiscard]] HOLDFAST_API result<server_status> status();
 
-// Stops the server if it runs and waits until it is gone; false if it did not run. Locks stay in its
-// file: a server that is started again before their TTL is over still knows them, so that stopping
-// it never lets a second holder in. A client that is in use starts it again.
+// Stops the server if it runs and waits until it is gone; false if it did not run. Locks stay in
+// its file: a server that is started again before their TTL is over still knows them, so that
+// stopping it never lets a second holder in. A client that is in use starts it again.
 [[nodiscard]] HOLDFAST_API result<bool> stop();
 
 }  // namespace holdfast::local

@@ -13,16 +13,16 @@ namespace holdfast {
 
 struct event {
   enum class kind {
-    waiting,        ///< somebody else holds the lock; this caller waits
-    acquired,       ///< `took` is the time from the call to the grant
-    released,       ///< `took` is how long it was held
-    renewed,        ///< `took` is the round trip
-    renewal_failed, ///< will be tried again until the deadline
-    lost,           ///< `detail` says why; told once for each lost lease
-    failed,         ///< an acquisition or release failed; `code` and `detail` say how
-    reconnected,    ///< a connection to the store was made anew
-    clock_stepped,  ///< the store's wall clock jumped against ours: keys may expire early or late
-    misuse,         ///< unlock() of a mutex that this thread does not hold
+    waiting,         ///< somebody else holds the lock; this caller waits
+    acquired,        ///< `took` is the time from the call to the grant
+    released,        ///< `took` is how long it was held
+    renewed,         ///< `took` is the round trip
+    renewal_failed,  ///< will be tried again until the deadline
+    lost,            ///< `detail` says why; told once for each lost lease
+    failed,          ///< an acquisition or release failed; `code` and `detail` say how
+    reconnected,     ///< a connection to the store was made anew
+    clock_stepped,   ///< the store's wall clock jumped against ours: keys may expire early or late
+    misuse,          ///< unlock() of a mutex that this thread does not hold
   };
   kind what{};
   std::string_view lock{};  ///< raw bytes of the name: escape before showing. Valid for the call
@@ -46,13 +46,13 @@ class HOLDFAST_API observer {
 
 // Totals since the client was made, but for the two that say "now".
 struct counters {
-  std::uint64_t acquisitions = 0;      ///< leases granted
-  std::uint64_t waits = 0;             ///< acquisitions that met another holder
+  std::uint64_t acquisitions = 0;  ///< leases granted
+  std::uint64_t waits = 0;         ///< acquisitions that met another holder
   std::uint64_t waiting_now = 0;
   std::uint64_t held_now = 0;
-  std::uint64_t releases = 0;          ///< leases given back by their holder
-  std::uint64_t renewals = 0;          ///< leases extended
-  std::uint64_t renewal_calls = 0;     ///< requests that carried them
+  std::uint64_t releases = 0;       ///< leases given back by their holder
+  std::uint64_t renewals = 0;       ///< leases extended
+  std::uint64_t renewal_calls = 0;  ///< requests that carried them
   std::uint64_t renewal_failures = 0;
   std::uint64_t losses = 0;
   std::uint64_t failures = 0;          ///< acquisitions and releases that failed

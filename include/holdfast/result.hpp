@@ -2,8 +2,9 @@
 // that changed with the compiler's standard version would break the ABI.
 #pragma once
 
-#include <tl/expected.hpp>
 #include <utility>
+
+#include <tl/expected.hpp>
 
 #include <holdfast/error.hpp>
 

@@ -17,8 +17,9 @@ using core::acquire_step;
 class either_stop {
  public:
   either_stop(const std::stop_token& caller, const std::stop_token& client)
-      : on_caller_{caller, [this] { both_.request_stop(); }},
-        on_client_{client, [this] { both_.request_stop(); }} {}
+      : on_caller_{caller, [this] { both_.request_stop(); }}, on_client_{client, [this] {
+                                                                           both_.request_stop();
+                                                                         }} {}
   [[nodiscard]] std::stop_token token() const noexcept { return both_.get_token(); }
 
  private:
@@ -108,8 +109,8 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
       case acquire_outcome::granted: {
         auto lease = hold(lock, who.id, machine.granted(), terms.rule);
         if (!lease) return fail(record_failure(lock->name, std::move(lease.error())));
-        tell({event::kind::acquired, lock->name, (*lease)->token, runtime::now() - started, {},
-              {}});
+        tell(
+            {event::kind::acquired, lock->name, (*lease)->token, runtime::now() - started, {}, {}});
         return acquired{std::move(*lease)};
       }
       case acquire_outcome::late:
@@ -156,13 +157,12 @@ result<std::shared_ptr<lease_state>> client_state::adopt(const std::shared_ptr<l
   if (!got) return fail(record_failure(lock->name, std::move(got.error())));
   if (!got->renewed) {
     return fail(record_failure(
-        lock->name, {errc::lease_lost,
-                     "the lease had ended before: " + std::string{to_string(got->why)},
-                     {}}));
+        lock->name,
+        {errc::lease_lost, "the lease had ended before: " + std::string{to_string(got->why)}, {}}));
   }
   if (ticket.token != fencing_token{} && got->token != ticket.token) {
-    return fail(errc::invalid_argument, "the lease has token " + to_string(got->token) +
-                                            ", not " + to_string(ticket.token));
+    return fail(errc::invalid_argument, "the lease has token " + to_string(got->token) + ", not " +
+                                            to_string(ticket.token));
   }
   return hold(lock, *id, {got->token, got->ttl, got->counted_from}, terms.rule);
 }

@@ -1,7 +1,6 @@
-#include <holdfast/client.hpp>
-
 #include <utility>
 
+#include <holdfast/client.hpp>
 #include <holdfast/version.hpp>
 
 #include "client/client_state.hpp"

@@ -95,6 +95,11 @@ void client_state::on_lost(const std::shared_ptr<lease_state>& lease, loss why) 
   ++counts.losses;
   --counts.held_now;
   losses_.run_always([lease] { lease->fire(); });
+  const auto expiry = lease->expiry();
+  // Best effort: a full queue leaves it to the store, or to the user's own release.
+  static_cast<void>(store_work_->run_at(expiry, [lease, budget = options.release_budget] {
+    lease->release_leftover(core::after(runtime::now(), budget));
+  }));
   tell_later(event::kind::lost, lease, runtime::now() - lease->granted_at, errc::lease_lost,
              std::string{to_string(why)});
 }

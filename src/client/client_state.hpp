@@ -78,8 +78,8 @@ class client_state : public std::enable_shared_from_this<client_state> {
 
   // On the caller's thread, or, for what happens on threads of ours, in the background.
   void tell(const event& what) const noexcept;
-  void tell_later(event::kind what, const std::shared_ptr<lease_state>& lease,
-                  core::duration took, errc code, std::string detail);
+  void tell_later(event::kind what, const std::shared_ptr<lease_state>& lease, core::duration took,
+                  errc code, std::string detail);
   void on_lost(const std::shared_ptr<lease_state>& lease, loss why);
   [[nodiscard]] failure record_failure(const std::string& lock, failure why);
 

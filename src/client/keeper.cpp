@@ -13,6 +13,7 @@ namespace holdfast::detail {
 keeper::keeper(stores::store& store, core::duration operation_timeout, hooks tell)
     : store_{store},
       operation_timeout_{operation_timeout},
+      batch_max_{store.renewal_batch_max()},
       tell_{std::move(tell)},
       alarm_{::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC)} {}
 
@@ -94,10 +95,15 @@ void keeper::keep_time() {
     const auto now = runtime::now();
     const auto due = take_due(now);
     lock.unlock();
+    std::vector<std::shared_ptr<lease_state>> renewing;
     for (const auto& lease : due) {
-      apply(lease, lease->on_due(now + core::renewal_slack(lease->ttl()), now));
+      const auto what = lease->on_due(now + core::renewal_slack(lease->ttl()), now);
+      apply(lease, what);
+      if (what.renew) renewing.push_back(lease);
     }
     lock.lock();
+    // All at once, or the first few would leave in a request of their own.
+    to_renew_.insert(to_renew_.end(), renewing.begin(), renewing.end());
     if (!to_renew_.empty()) work_.notify_one();
     if (!stopping_) {
       set_alarm(schedule_.empty() ? core::never : schedule_.begin()->first);
@@ -110,11 +116,14 @@ std::vector<std::shared_ptr<lease_state>> keeper::take_due(core::time_point now)
   std::vector<std::shared_ptr<lease_state>> due;
   if (schedule_.empty() || schedule_.begin()->first > now) return due;
   constexpr core::duration farthest = core::renewal_slack_max;
+  std::size_t must_go = 0;
   for (const auto& [when, lease] : schedule_) {
     if (when > now + farthest) break;
     if (when > now + core::renewal_slack(lease->ttl())) continue;
     if (auto alive = lease->weak_from_this().lock()) due.push_back(std::move(alive));
+    if (when <= now) must_go = due.size();
   }
+  due.resize(core::worth_taking(must_go, due.size(), batch_max_));
   return due;
 }
 
@@ -123,13 +132,11 @@ void keeper::apply(const std::shared_ptr<lease_state>& lease, const lease_state:
   {
     const std::lock_guard guard{m_};
     schedule(*lease, what.next);
-    if (what.renew) to_renew_.push_back(lease);
   }
   if (what.lost != loss::none) tell_.lost(lease, what.lost);
 }
 
 void keeper::keep_renewing() {
-  const auto most = store_.renewal_batch_max();
   std::unique_lock lock{m_};
   while (!stopping_) {
     if (to_renew_.empty()) {
@@ -137,7 +144,7 @@ void keeper::keep_renewing() {
       continue;
     }
     std::vector<std::shared_ptr<lease_state>> batch;
-    while (!to_renew_.empty() && batch.size() < most) {
+    while (!to_renew_.empty() && batch.size() < batch_max_) {
       batch.push_back(std::move(to_renew_.front()));
       to_renew_.pop_front();
     }

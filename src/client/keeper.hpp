@@ -46,6 +46,7 @@ class keeper {
   void keep_time();
   void keep_renewing();
   [[nodiscard]] std::vector<std::shared_ptr<lease_state>> take_due(core::time_point now);
+  // Schedules what is next and tells of a loss; sending a renewal is up to the caller.
   void apply(const std::shared_ptr<lease_state>& lease, const lease_state::due& what);
   void renew(const std::vector<std::shared_ptr<lease_state>>& batch);
   void schedule(lease_state& lease, core::time_point when);
@@ -53,6 +54,7 @@ class keeper {
 
   stores::store& store_;
   const core::duration operation_timeout_;
+  const std::size_t batch_max_;
   const hooks tell_;
   runtime::unique_fd alarm_;  // a timer on CLOCK_BOOTTIME: rings after a suspend, too
 

@@ -1,6 +1,6 @@
-#include <holdfast/lease.hpp>
-
 #include <utility>
+
+#include <holdfast/lease.hpp>
 
 #include "client/client_state.hpp"
 #include "client/lease_state.hpp"
@@ -34,13 +34,20 @@ void let_go(state s) noexcept {
 
 std::string_view to_string(loss why) noexcept {
   switch (why) {
-    case loss::none: return "not lost";
-    case loss::expired: return "it could not be renewed in time";
-    case loss::deleted: return "the lock was deleted in the store, or expired there early";
-    case loss::taken: return "somebody else holds the lock";
-    case loss::max_hold: return "it was held for as long as max_hold allows";
-    case loss::no_progress: return "its holder made no progress";
-    case loss::session: return "the store ended the session";
+    case loss::none:
+      return "not lost";
+    case loss::expired:
+      return "it could not be renewed in time";
+    case loss::deleted:
+      return "the lock was deleted in the store, or expired there early";
+    case loss::taken:
+      return "somebody else holds the lock";
+    case loss::max_hold:
+      return "it was held for as long as max_hold allows";
+    case loss::no_progress:
+      return "its holder made no progress";
+    case loss::session:
+      return "the store ended the session";
   }
   return "unknown";
 }
@@ -72,9 +79,7 @@ std::chrono::nanoseconds lease::remaining() const noexcept {
   return inert(state_) ? std::chrono::nanoseconds::zero() : state_->remaining();
 }
 
-std::stop_token lease::lost() const {
-  return inert(state_) ? std::stop_token{} : state_->lost();
-}
+std::stop_token lease::lost() const { return inert(state_) ? std::stop_token{} : state_->lost(); }
 
 loss lease::why_lost() const noexcept { return inert(state_) ? loss::none : state_->why_lost(); }
 

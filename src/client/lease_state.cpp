@@ -33,6 +33,15 @@ void lease_state::announce(loss why) {
   }
 }
 
+core::time_point lease_state::expiry() {
+  const std::lock_guard guard{m_};
+  return machine_.expiry();
+}
+
+void lease_state::release_leftover(core::time_point give_up) {
+  if (take_leftover()) lock->store->release_later(id, give_up);
+}
+
 bool lease_state::held() {
   loss noticed = loss::none;
   bool now_held = false;
@@ -134,7 +143,7 @@ result<void> lease_state::release() {
   if (!was_held || !end()) {
     if (why_lost() == loss::none) return {};  // released already
     // The user has stopped. If the store still has it for us, others need not wait for the TTL.
-    if (take_leftover()) lock->store->release_later(id, give_up);
+    release_leftover(give_up);
     return fail(over_failure());
   }
   owner->watch().forget(*this);

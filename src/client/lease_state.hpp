@@ -27,9 +27,7 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
 
   // In a child of the process that acquired it nothing here may be called: not ours, and its
   // mutex may be held by a thread that the child does not have.
-  [[nodiscard]] bool forked() const noexcept {
-    return generation_ != runtime::fork_generation();
-  }
+  [[nodiscard]] bool forked() const noexcept { return generation_ != runtime::fork_generation(); }
 
   // --- its user ---
   [[nodiscard]] bool held();
@@ -56,6 +54,10 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   [[nodiscard]] loss on_pushed_loss(loss why);
   [[nodiscard]] core::time_point next_event();
   [[nodiscard]] core::duration ttl() const noexcept { return ttl_; }
+  // After a loss by our own clock, when the store could have let go: a store with sessions goes on
+  // keeping the lock as long as the session lives, so it is told.
+  [[nodiscard]] core::time_point expiry();
+  void release_leftover(core::time_point give_up);
   // Runs the stop callbacks: on a background thread only.
   void fire();
 

@@ -1,6 +1,6 @@
-#include <holdfast/mutex.hpp>
-
 #include <utility>
+
+#include <holdfast/mutex.hpp>
 
 #include "client/client_state.hpp"
 #include "client/mutex_state.hpp"
@@ -141,7 +141,11 @@ void mutex::unlock() noexcept {
     }
   }
   if (!mine) {
-    state_->client->tell({event::kind::misuse, lock.name, {}, {}, errc::invalid_argument,
+    state_->client->tell({event::kind::misuse,
+                          lock.name,
+                          {},
+                          {},
+                          errc::invalid_argument,
                           "unlock() of a mutex that this thread does not hold"});
   }
 }

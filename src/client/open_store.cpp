@@ -40,8 +40,8 @@ redis_config common(const store_url& url) {
 redis_config on_tcp(const store_url& url) {
   auto config = common(url);
   const bool is_v6 = url.host.find(':') != std::string::npos;
-  config.server.node = escape(is_v6 ? "[" + url.host + "]" : url.host) + ":" +
-                       std::to_string(url.port);
+  config.server.node =
+      escape(is_v6 ? "[" + url.host + "]" : url.host) + ":" + std::to_string(url.port);
   config.server.connect = [host = url.host, port = url.port](core::time_point until) {
     return runtime::connect_tcp(host, port, until);
   };
@@ -80,12 +80,14 @@ redis_config on_local(const store_url& url) {
 std::unique_ptr<stores::store> open_store(store_url url,
                                           std::shared_ptr<runtime::background> background) {
   switch (url.what) {
-    case store_url::kind::memory: return stores::memory::make_memory_store(url.name);
+    case store_url::kind::memory:
+      return stores::memory::make_memory_store(url.name);
     case store_url::kind::local:
       return stores::redis::make_redis_store(on_local(url), std::move(background));
     case store_url::kind::unix_socket:
       return stores::redis::make_redis_store(on_unix(url), std::move(background));
-    case store_url::kind::tcp: break;
+    case store_url::kind::tcp:
+      break;
   }
   return stores::redis::make_redis_store(on_tcp(url), std::move(background));
 }

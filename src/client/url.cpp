@@ -14,7 +14,8 @@ constexpr std::string_view forms =
     "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
     "redis://[user[:password]@]host[:port][/db][?option=…]";
 const std::string encode_advice =
-    "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password or "
+    "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password "
+    "or "
     "option as %40 %2F %3F %23";
 constexpr std::size_t prefix_bytes_max = 256;
 constexpr unsigned connections_max = 64;
@@ -68,8 +69,8 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
     auto text = decode(value, "prefix");
     if (!text) return fail(std::move(text.error()));
     if (text->size() > prefix_bytes_max) {
-      return bad("the prefix in the store URL must be at most " +
-                 std::to_string(prefix_bytes_max) + " bytes");
+      return bad("the prefix in the store URL must be at most " + std::to_string(prefix_bytes_max) +
+                 " bytes");
     }
     url.prefix = std::move(*text);
     return {};
@@ -111,8 +112,9 @@ result<void> take_credentials(store_url& url, std::string_view text) {
   if (!user) return fail(std::move(user.error()));
   url.user = std::move(*user);
   if (colon == std::string_view::npos) {
-    return bad("the store URL has a user name without a password: write user:password@host, or "
-               ":password@host for the default user");
+    return bad(
+        "the store URL has a user name without a password: write user:password@host, or "
+        ":password@host for the default user");
   }
   auto password = decode(text.substr(colon + 1), "password");
   if (!password) return fail(std::move(password.error()));
@@ -142,8 +144,9 @@ result<void> take_host(store_url& url, std::string_view text) {
   }
   if (url.host.empty()) return bad("the store URL names no host: redis://host[:port]");
   if (url.host.find(',') != std::string::npos) {
-    return bad("redis:// takes one host; several independent nodes are not supported by this "
-               "version");
+    return bad(
+        "redis:// takes one host; several independent nodes are not supported by this "
+        "version");
   }
   if (!has_port) return {};
   return take_number(port, "port", 1, 65535,
@@ -182,7 +185,8 @@ constexpr std::array<std::string_view, 6> later_schemes{
 
 result<store_url> parse_url(std::string_view text) {
   const auto colon = text.find(':');
-  if (colon == std::string_view::npos) return bad("the store URL has no scheme: " + std::string{forms});
+  if (colon == std::string_view::npos)
+    return bad("the store URL has no scheme: " + std::string{forms});
   const auto scheme = text.substr(0, colon);
   auto rest = text.substr(colon + 1);
   std::string_view query;

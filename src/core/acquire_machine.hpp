@@ -35,10 +35,10 @@ struct acquire_step {
 
 enum class acquire_outcome {
   granted,
-  busy,     // somebody else held it to the end of the wait
+  busy,  // somebody else held it to the end of the wait
   stopped,
-  late,     // granted, but expired on arrival and taken back: may be asked anew, with a fresh id
-  failed,   // see why()
+  late,    // granted, but expired on arrival and taken back: may be asked anew, with a fresh id
+  failed,  // see why()
 };
 
 // No I/O, no clock. Not thread-safe. One machine is one attempt: one owner id, asked as often as

@@ -1,6 +1,6 @@
-#include <holdfast/error.hpp>
-
 #include <utility>
+
+#include <holdfast/error.hpp>
 
 namespace holdfast {
 
@@ -41,28 +41,50 @@ condition condition_of(errc code) noexcept {
 
 const char* message_of(errc code) noexcept {
   switch (code) {
-    case errc::timed_out: return "the lock was not free in time";
-    case errc::stopped: return "the wait was stopped";
-    case errc::lease_lost: return "the lease is lost";
-    case errc::outcome_unknown: return "the outcome is not known";
-    case errc::store_unreachable: return "the store cannot be reached";
-    case errc::store_loading: return "the store is starting up";
-    case errc::store_busy: return "the store is busy";
-    case errc::out_of_memory: return "the store is out of memory";
-    case errc::read_only: return "the store refuses writes";
-    case errc::not_authenticated: return "the store refused to log us in";
-    case errc::not_permitted: return "the store's access rules forbid it";
-    case errc::wrong_type: return "the lock's key holds something else";
-    case errc::moved: return "the key lives on another node";
-    case errc::incompatible: return "not a store this version can use";
-    case errc::store_refused: return "the store answered with an error";
-    case errc::store_missing: return "redis-server is not installed";
-    case errc::unsafe_folder: return "the folder is not safe to use";
-    case errc::overloaded: return "a limit was reached";
-    case errc::not_held: return "the lock is not held with that token";
-    case errc::invalid_argument: return "invalid argument";
-    case errc::would_deadlock: return "this thread holds the lock already";
-    case errc::forked: return "the handle was made before fork()";
+    case errc::timed_out:
+      return "the lock was not free in time";
+    case errc::stopped:
+      return "the wait was stopped";
+    case errc::lease_lost:
+      return "the lease is lost";
+    case errc::outcome_unknown:
+      return "the outcome is not known";
+    case errc::store_unreachable:
+      return "the store cannot be reached";
+    case errc::store_loading:
+      return "the store is starting up";
+    case errc::store_busy:
+      return "the store is busy";
+    case errc::out_of_memory:
+      return "the store is out of memory";
+    case errc::read_only:
+      return "the store refuses writes";
+    case errc::not_authenticated:
+      return "the store refused to log us in";
+    case errc::not_permitted:
+      return "the store's access rules forbid it";
+    case errc::wrong_type:
+      return "the lock's key holds something else";
+    case errc::moved:
+      return "the key lives on another node";
+    case errc::incompatible:
+      return "not a store this version can use";
+    case errc::store_refused:
+      return "the store answered with an error";
+    case errc::store_missing:
+      return "redis-server is not installed";
+    case errc::unsafe_folder:
+      return "the folder is not safe to use";
+    case errc::overloaded:
+      return "a limit was reached";
+    case errc::not_held:
+      return "the lock is not held with that token";
+    case errc::invalid_argument:
+      return "invalid argument";
+    case errc::would_deadlock:
+      return "this thread holds the lock already";
+    case errc::forked:
+      return "the handle was made before fork()";
   }
   return "unknown error";
 }
@@ -83,11 +105,16 @@ class holdfast_conditions final : public std::error_category {
   [[nodiscard]] const char* name() const noexcept override { return "holdfast condition"; }
   [[nodiscard]] std::string message(int code) const override {
     switch (static_cast<condition>(code)) {
-      case condition::try_again: return "try again";
-      case condition::give_up: return "give up: something must be changed first";
-      case condition::lease_lost: return "the lease is lost: stop";
-      case condition::outcome_unknown: return "the outcome is not known";
-      case condition::misuse: return "a bug in the calling program";
+      case condition::try_again:
+        return "try again";
+      case condition::give_up:
+        return "give up: something must be changed first";
+      case condition::lease_lost:
+        return "the lease is lost: stop";
+      case condition::outcome_unknown:
+        return "the outcome is not known";
+      case condition::misuse:
+        return "a bug in the calling program";
     }
     return "unknown condition";
   }

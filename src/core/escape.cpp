@@ -17,9 +17,12 @@ struct code_point {
 code_point decode(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
-  const std::size_t bytes = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3
-                            : lead < 0xf5                                          ? 4
-                                                                                   : 0;
+  const std::size_t bytes = lead < 0x80   ? 1
+                            : lead < 0xc2 ? 0
+                            : lead < 0xe0 ? 2
+                            : lead < 0xf0 ? 3
+                            : lead < 0xf5 ? 4
+                                          : 0;
   if (bytes == 0 || bytes > text.size()) return {};
   if (bytes == 1) return {lead, 1};
   std::uint32_t value = lead & (0xffU >> (bytes + 1));
@@ -61,10 +64,18 @@ std::string escape(std::string_view bytes) {
     for (const char c : bytes.substr(0, taken)) {
       const auto b = static_cast<unsigned char>(c);
       switch (c) {
-        case '\\': shown += "\\\\"; break;
-        case '\n': shown += "\\n"; break;
-        case '\r': shown += "\\r"; break;
-        case '\t': shown += "\\t"; break;
+        case '\\':
+          shown += "\\\\";
+          break;
+        case '\n':
+          shown += "\\n";
+          break;
+        case '\r':
+          shown += "\\r";
+          break;
+        case '\t':
+          shown += "\\t";
+          break;
         default:
           shown += "\\x";
           shown += hex[b >> 4];

@@ -15,6 +15,11 @@ duration retry_pause(duration ttl) noexcept {
 
 duration renewal_slack(duration ttl) noexcept { return std::min(ttl / 20, renewal_slack_max); }
 
+std::size_t worth_taking(std::size_t due, std::size_t nearly_due, std::size_t batch_max) noexcept {
+  if (nearly_due < batch_max) return nearly_due;
+  return std::max(due, nearly_due - nearly_due % batch_max);
+}
+
 duration renewal_patience(time_point earliest_deadline, time_point now,
                           duration operation_timeout) noexcept {
   constexpr duration least = std::chrono::milliseconds{5};
@@ -23,6 +28,7 @@ duration renewal_patience(time_point earliest_deadline, time_point now,
 
 lease_machine::lease_machine(const lease_rule& rule, const grant& granted) noexcept
     : rule_{rule},
+      granted_ttl_{granted.ttl},
       counted_from_{granted.counted_from},
       valid_until_{rule.validity.deadline(granted.counted_from, granted.ttl)},
       hold_ends_{rule.max_hold > duration::zero() ? after(granted.counted_from, rule.max_hold)
@@ -76,6 +82,7 @@ loss lease_machine::renewed(duration ttl, time_point counted_from, time_point no
   if (const auto why = tick(now); why != loss::none) return why;
   if (state_ != state::held || counted_from <= counted_from_) return loss::none;
   counted_from_ = counted_from;
+  granted_ttl_ = ttl;
   valid_until_ = rule_.validity.deadline(counted_from, ttl);
   renew_at_ = counted_from + ttl / 3;
   return tick(now);

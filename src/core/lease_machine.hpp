@@ -48,6 +48,8 @@ class lease_machine {
   [[nodiscard]] loss why_lost() const noexcept { return why_; }
   // Until when the lease can be relied on. Moves with renewals.
   [[nodiscard]] time_point deadline() const noexcept;
+  // When a store that counts by TTL lets go by itself, as far as we know.
+  [[nodiscard]] time_point expiry() const noexcept { return counted_from_ + granted_ttl_; }
   [[nodiscard]] const lease_rule& rule() const noexcept { return rule_; }
 
  private:
@@ -61,6 +63,7 @@ class lease_machine {
   state state_ = state::held;
   loss why_ = loss::none;
   bool renewing_ = false;
+  duration granted_ttl_;
   time_point counted_from_;
   time_point valid_until_;
   time_point hold_ends_;
@@ -75,6 +78,10 @@ class lease_machine {
 
 // Leases that come due within this of each other are renewed together: waiting for company costs
 // nothing while two thirds of the TTL are left, and is what makes one request carry a hundred.
+// How many of `nearly_due` to take along with the `due` ones among them: so that requests are full,
+// and what would only begin another one waits for its own time.
+[[nodiscard]] std::size_t worth_taking(std::size_t due, std::size_t nearly_due,
+                                       std::size_t batch_max) noexcept;
 inline constexpr duration renewal_slack_max = std::chrono::seconds{5};
 [[nodiscard]] duration renewal_slack(duration ttl) noexcept;
 

@@ -1,5 +1,7 @@
 #include "core/release_machine.hpp"
 
+#include <algorithm>
+
 #include "core/acquire_machine.hpp"
 
 namespace holdfast::core {
@@ -10,6 +12,11 @@ constexpr backoff::bounds retry_pause{std::chrono::milliseconds{2}, std::chrono:
 
 release_machine::release_machine(time_point give_up, std::uint64_t seed) noexcept
     : give_up_{give_up}, pause_{retry_pause, seed} {}
+
+time_point release_machine::patience(time_point now) const noexcept {
+  constexpr duration least = std::chrono::milliseconds{20};
+  return std::min(give_up_, after(now, std::max(least, (give_up_ - now) * 3 / 4)));
+}
 
 removal release_machine::on_answer(removal said) const noexcept {
   return unanswered_ && said != removal::released ? removal::unsure : said;

@@ -24,6 +24,9 @@ class release_machine {
  public:
   release_machine(time_point give_up, std::uint64_t seed) noexcept;
 
+  // How long to wait for the answer to the next one: not all the time there is, because another
+  // connection may work where this one is dead.
+  [[nodiscard]] time_point patience(time_point now) const noexcept;
   [[nodiscard]] removal on_answer(removal said) const noexcept;
   // When to ask again; nothing: give up with this failure.
   [[nodiscard]] std::optional<time_point> on_failure(errc code, time_point now) noexcept;

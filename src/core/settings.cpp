@@ -32,8 +32,7 @@ result<void> check_limit(std::string_view name, milliseconds value) {
 result<lease_rule> make_lease_rule(const lock_options& options, unsigned drift_per_mille) {
   if (options.ttl < in_ms(ttl_min) || options.ttl > in_ms(ttl_max)) {
     return bad("ttl must be between " + text(in_ms(ttl_min)) + " and " + text(in_ms(ttl_max)) +
-               ", not " +
-               text(options.ttl));
+               ", not " + text(options.ttl));
   }
   const auto margin = options.margin.value_or(options.ttl / 10);
   if (margin < milliseconds::zero() || margin > options.ttl / 2) {
@@ -85,8 +84,8 @@ result<void> check(const client_options& options) {
 result<void> check_name(std::string_view name) {
   if (name.empty()) return bad("a lock's name must not be empty");
   if (name.size() > name_bytes_max) {
-    return bad("a lock's name must be at most " + std::to_string(name_bytes_max) +
-               " bytes, not " + std::to_string(name.size()));
+    return bad("a lock's name must be at most " + std::to_string(name_bytes_max) + " bytes, not " +
+               std::to_string(name.size()));
   }
   return {};
 }

@@ -57,7 +57,7 @@ class owner_id {
 // A lock was granted. Validity counts from *before* the request that earned it left.
 struct grant {
   fencing_token token;
-  duration ttl;             // what the store granted, which may differ from what was asked
+  duration ttl;  // what the store granted, which may differ from what was asked
   time_point counted_from;
 };
 

@@ -67,17 +67,16 @@ struct background::shared : std::enable_shared_from_this<shared> {
       if (later.empty()) {
         changed.wait(lock);
       } else {
-        changed.wait_for(lock, std::clamp<core::duration>(later.begin()->first - now(),
-                                                          core::duration::zero(),
-                                                          std::chrono::hours{24}));
+        changed.wait_for(
+            lock, std::clamp<core::duration>(later.begin()->first - now(), core::duration::zero(),
+                                             std::chrono::hours{24}));
       }
       --idle;
     }
   }
 };
 
-background::background(std::size_t threads_max)
-    : shared_{std::make_shared<shared>(threads_max)} {}
+background::background(std::size_t threads_max) : shared_{std::make_shared<shared>(threads_max)} {}
 
 background::~background() { stop(); }
 

@@ -18,7 +18,7 @@ timespec until(core::time_point when) noexcept {
   // A wait of a day is as good as endless: whoever waits looks again.
   constexpr core::duration longest = std::chrono::hours{24};
   const auto current = now();
-  const auto left = when <= current          ? core::duration::zero()
+  const auto left = when <= current            ? core::duration::zero()
                     : when - current > longest ? longest
                                                : when - current;
   timespec t{};

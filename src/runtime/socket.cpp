@@ -116,8 +116,7 @@ result<unique_fd> connect_to(const sockaddr* address, socklen_t size, core::time
 
 }  // namespace
 
-result<unique_fd> connect_tcp(const std::string& host, std::uint16_t port,
-                              core::time_point until) {
+result<unique_fd> connect_tcp(const std::string& host, std::uint16_t port, core::time_point until) {
   auto addresses = resolve(host, port, until);
   if (!addresses) return fail(std::move(addresses.error()));
   result<unique_fd> last = fail(errc::store_unreachable, "the host has no address");

@@ -75,8 +75,8 @@ class memory_lock final : public store_lock {
       if (place != queue.end()) queue.erase(place);
       entry_.id = who.id;
       entry_.expires = now + who.ttl;
-      entry_.who = {false, "localhost", ::getpid(), who.label, space_->next_token(),
-                    runtime::wall_now(), ""};
+      entry_.who = {
+          false, "localhost", ::getpid(), who.label, space_->next_token(), runtime::wall_now(), ""};
       return core::grant{entry_.who.token, who.ttl, now};
     }
     if (place == queue.end()) queue.push_back(who.id);
@@ -197,8 +197,7 @@ class memory_store final : public store {
     return all;
   }
 
-  result<std::vector<lock_status>> list(std::string_view pattern,
-                                        core::duration timeout) override {
+  result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override {
     static_cast<void>(timeout);
     std::vector<lock_status> all;
     const std::lock_guard guard{space_->m};

@@ -113,7 +113,8 @@ result<reply> channel::call(std::string_view command, core::time_point until, bo
   }
   if (mine.leads) pass_lead(held);
   if (!mine.done) {
-    return fail({errc::outcome_unknown, "no reply from " + node_ + " in time",
+    return fail({errc::outcome_unknown,
+                 "no reply from " + node_ + " in time",
                  {{node_, "no reply in time"}}});
   }
   if (mine.failed) return fail(std::move(mine.why));
@@ -141,6 +142,7 @@ void channel::sweep() {
   for (const auto& entry : in_flight_) {
     if (entry.posted_at == core::never) continue;
     if (now - entry.posted_at > posted_reply_max) {
+      suspect_ = true;
       break_locked(held, "no reply came in time", errc::outcome_unknown);
     }
     break;  // the oldest of them
@@ -215,8 +217,7 @@ channel::read_result channel::read_replies(lock& held, core::time_point until, b
       break;
     }
     const short events = more_to_send ? POLLIN | POLLOUT : POLLIN;
-    if (!may_wait ||
-        runtime::wait_ready(fd_.get(), events, until) != runtime::readiness::ready) {
+    if (!may_wait || runtime::wait_ready(fd_.get(), events, until) != runtime::readiness::ready) {
       held.lock();
       return read_result::nothing;
     }
@@ -269,7 +270,8 @@ void channel::deliver(lock& held, std::deque<reply>& replies) {
   }
   if (posted.empty()) return;
   held.unlock();
-  for (auto& one : posted) one.done(std::move(one.answer));
+  for (auto& one : posted)
+    one.done(std::move(one.answer));
   held.lock();
 }
 
@@ -299,7 +301,8 @@ void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
   out_.clear();
   if (posted.empty()) return;
   held.unlock();
-  for (auto& [done, what] : posted) done(fail(std::move(what)));
+  for (auto& [done, what] : posted)
+    done(fail(std::move(what)));
   held.lock();
 }
 

@@ -20,7 +20,8 @@ constexpr auto crc_table = [] {
   std::array<std::uint16_t, 256> table{};
   for (unsigned i = 0; i < table.size(); ++i) {
     unsigned crc = i << 8;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc & 0x8000U) != 0 ? (crc << 1) ^ 0x1021U : crc << 1;
+    for (int bit = 0; bit < 8; ++bit)
+      crc = (crc & 0x8000U) != 0 ? (crc << 1) ^ 0x1021U : crc << 1;
     table[i] = static_cast<std::uint16_t>(crc);
   }
   return table;
@@ -82,7 +83,8 @@ unsigned hash_slot(std::string_view key) noexcept {
     }
   }
   std::uint16_t crc = 0;
-  for (const char c : key) crc = crc_step(crc, c);
+  for (const char c : key)
+    crc = crc_step(crc, c);
   return crc % slots;
 }
 
@@ -147,8 +149,8 @@ result<holder> parse_holder(std::string_view value) {
       who.token = fencing_token{static_cast<std::uint64_t>(number(text))};
     } else if (key == "since") {
       constexpr std::int64_t farthest_ms = 1000LL * 3600 * 24 * 365 * 200;  // after 1970
-      who.since =
-          std::chrono::system_clock::time_point{std::chrono::milliseconds{number(text, farthest_ms)}};
+      who.since = std::chrono::system_clock::time_point{
+          std::chrono::milliseconds{number(text, farthest_ms)}};
     } else if (key == "host") {
       who.host = decode_field(text);
     } else if (key == "pid") {

@@ -36,8 +36,10 @@ script_call::script_call(const scripts::script& which, std::span<const std::stri
   text.arg("EVALSHA").arg(which.sha1);
   tail_at_ = text.bytes().size();
   text.arg(static_cast<long long>(keys.size()));
-  for (const auto key : keys) text.arg(key);
-  for (const auto arg : args) text.arg(arg);
+  for (const auto key : keys)
+    text.arg(key);
+  for (const auto arg : args)
+    text.arg(arg);
   by_hash_ = std::move(text).bytes();
 }
 
@@ -78,16 +80,22 @@ void link::close() {
   {
     const std::lock_guard guard{m_};
     closed_ = true;
+    connected_.notify_all();
     closing.swap(channels_);
-    for (auto& one : retired_) closing.push_back(std::move(one.on));
+    for (auto& one : retired_)
+      closing.push_back(std::move(one.on));
     retired_.clear();
   }
-  for (const auto& one : closing) one->break_off("the client is closed");
+  for (const auto& one : closing)
+    one->break_off("the client is closed");
 }
 
 // Under m_: nothing new goes to a connection that is broken, or on which a reply failed to come.
 void link::drop_unfit() {
+  const bool doubtful = std::any_of(channels_.begin(), channels_.end(),
+                                    [](const auto& one) { return one->suspect(); });
   std::erase_if(channels_, [&](const auto& one) {
+    if (doubtful && !one->suspect() && one->users == 0 && one->idle()) return true;
     if (one->broken()) {
       posted_before_ = nullptr;  // perhaps the server was started anew
       return true;
@@ -107,9 +115,21 @@ std::shared_ptr<channel> link::pick(const trace& behind) {
     for (const auto& one : channels_) {
       if (one->users == 0) return one;
     }
-    if (channels_.size() < limits_.connections) return nullptr;  // open another
+    if (channels_.size() + connecting_ < limits_.connections) return nullptr;  // open another
   }
   return channels_.empty() ? nullptr : channels_.front();
+}
+
+std::shared_ptr<channel> link::pick_or_wait(std::unique_lock<std::mutex>& held, const trace& behind,
+                                            core::time_point until) {
+  for (;;) {
+    auto on = pick(behind);
+    if (on || connecting_ < limits_.connections) return on;
+    const auto now = runtime::now();
+    if (now >= until) return nullptr;
+    connected_.wait_for(held, until - now);
+    if (closed_) return nullptr;
+  }
 }
 
 // A connection that turns out to be closed before anything was sent is no news to the caller:
@@ -120,8 +140,8 @@ result<reply> link::exchange(std::string_view bytes, core::time_point until, con
     trace on;
     auto answer = exchange_once(bytes, until, behind, &on);
     if (used != nullptr) *used = on;
-    const bool was_closed = !answer && answer.error().code == errc::store_unreachable && on.on &&
-                            on.on->broken();
+    const bool was_closed =
+        !answer && answer.error().code == errc::store_unreachable && on.on && on.on->broken();
     if (!was_closed || tries > limits_.connections || runtime::now() >= until) return answer;
   }
 }
@@ -131,12 +151,17 @@ result<reply> link::exchange_once(std::string_view bytes, core::time_point until
   std::shared_ptr<channel> on;
   bool alone = false;
   {
-    const std::lock_guard guard{m_};
+    std::unique_lock held{m_};
     if (closed_) return fail(errc::stopped, "the client is closed");
-    on = pick(behind);
+    on = pick_or_wait(held, behind, until);
+    if (closed_) return fail(errc::stopped, "the client is closed");
     if (on) {
       ++on->users;
       alone = ++callers_ == 1;
+    } else if (connecting_ >= limits_.connections) {
+      return fail(errc::store_unreachable, "no connection to " + where_.node + " in time");
+    } else {
+      ++connecting_;
     }
   }
   if (!on) {
@@ -162,8 +187,7 @@ result<reply> link::run(const script_call& script, core::time_point until, const
   return answer;
 }
 
-result<reply> link::look(const script_call& script, core::time_point until,
-                         const trace& behind) {
+result<reply> link::look(const script_call& script, core::time_point until, const trace& behind) {
   auto answer = run(script, until, behind);
   const bool again = !answer && answer.error().code == errc::outcome_unknown;
   return again && runtime::now() < until ? run(script, until) : std::move(answer);
@@ -197,7 +221,11 @@ result<std::shared_ptr<channel>> link::connect(core::time_point until) {
   bool again = false;
   {
     const std::lock_guard guard{m_};
-    if (runtime::now() < not_before_) return fail(last_failure_);
+    if (runtime::now() < not_before_) {
+      --connecting_;
+      connected_.notify_all();
+      return fail(last_failure_);
+    }
     again = was_connected_;
   }
   const auto attempt = [&]() -> result<std::shared_ptr<channel>> {
@@ -211,15 +239,15 @@ result<std::shared_ptr<channel>> link::connect(core::time_point until) {
   bool came_back = false;
   {
     const std::lock_guard guard{m_};
+    --connecting_;
+    connected_.notify_all();
     if (fresh) {
       if (closed_) return fail(errc::stopped, "the client is closed");
       came_back = again && channels_.empty();
       pace_.reset();
       not_before_ = {};
       was_connected_ = true;
-      // Others may have connected meanwhile: the limit holds all the same.
-      if (channels_.size() >= limits_.connections) fresh = channels_.front();
-      else channels_.push_back(*fresh);
+      channels_.push_back(*fresh);
       ++(*fresh)->users;
       ++callers_;
     } else {
@@ -306,7 +334,8 @@ bool link::sweep(core::time_point now) {
   {
     const std::lock_guard guard{m_};
     all = channels_;
-    for (const auto& one : retired_) all.push_back(one.on);
+    for (const auto& one : retired_)
+      all.push_back(one.on);
   }
   bool more = false;
   for (const auto& one : all) {
@@ -327,7 +356,8 @@ bool link::sweep(core::time_point now) {
     }
     more = more || !retired_.empty();
   }
-  for (const auto& one : closing) one->break_off("no reply came");
+  for (const auto& one : closing)
+    one->break_off("no reply came");
   return more;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -61,7 +62,9 @@ class script_call {
 // Thread-safe. Few callers get a connection each; more than that share one, where their requests
 // travel in batches (at sixteen callers that is twice as fast and a third of the server's work).
 // A connection on which a reply failed to come is used for nothing new, and closed once it has
-// caught up or is too old. Connecting anew is paced: bounded, jittered back-off for all together.
+// caught up or is too old; those that were idle at the time go with it, because what silenced one
+// (a firewall, a moved address) silences all, and finding out one by one takes a timeout each.
+// Connecting anew is paced: bounded, jittered back-off for all together.
 class link {
  public:
   // Connections that are being given up; the oldest is closed when there are more.
@@ -110,7 +113,11 @@ class link {
                                        const trace& behind, trace* used);
   [[nodiscard]] result<reply> exchange_once(std::string_view bytes, core::time_point until,
                                             const trace& behind, trace* used);
+  // Nothing: open another, and count it in connecting_.
   [[nodiscard]] std::shared_ptr<channel> pick(const trace& behind);
+  // The same for a caller that may wait while others connect. Nothing at `until`, too.
+  [[nodiscard]] std::shared_ptr<channel> pick_or_wait(std::unique_lock<std::mutex>& held,
+                                                      const trace& behind, core::time_point until);
   [[nodiscard]] result<std::shared_ptr<channel>> connect(core::time_point until);
   [[nodiscard]] result<void> greet(channel& fresh, core::time_point until) const;
   void drop_unfit();
@@ -127,6 +134,8 @@ class link {
   // Protected by m_.
   std::vector<std::shared_ptr<channel>> channels_;
   std::vector<retired> retired_;
+  std::size_t connecting_ = 0;
+  std::condition_variable connected_;
   int callers_ = 0;
   bool was_connected_ = false;
   bool closed_ = false;

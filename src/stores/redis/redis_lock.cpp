@@ -55,17 +55,10 @@ script_call redis_lock::release_script(const core::owner_id& id) const {
   return {scripts::release, keys, args};
 }
 
-trace redis_lock::pending_release() {
+redis_lock::unanswered_releases redis_lock::pending_releases() {
   const std::lock_guard guard{m_};
   if (last_release_.answered()) last_release_ = {};
-  return last_release_;
-}
-
-std::optional<core::owner_id> redis_lock::being_released(std::string_view value) {
-  const auto id = core::owner_id::parse(value.substr(0, core::owner_id::digits));
-  const std::lock_guard guard{m_};
-  const bool ours = id && std::find(releasing_.begin(), releasing_.end(), *id) != releasing_.end();
-  return ours ? id : std::nullopt;
+  return {last_release_, releasing_};
 }
 
 void redis_lock::release_answered(const core::owner_id& id) {
@@ -95,7 +88,9 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, core::time_point un
   ++who.asks;
   const auto counted_from = runtime::now();
   trace used;
-  auto answer = server_->calls.run(script, until, pending_release(), &used);
+  // As of now: they may be answered before our own answer is read, and "busy" is outdated then.
+  const auto releases = pending_releases();
+  auto answer = server_->calls.run(script, until, releases.last, &used);
   if (!answer) {
     if (answer.error().code == errc::outcome_unknown) {
       if (!who.memory) who.memory = std::make_shared<trail>();
@@ -113,8 +108,11 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, core::time_point un
   const auto value = text_of(*fields[2]);
   auto holder = parse_holder(value);
   if (!holder) return fail(std::move(holder.error()));
+  const auto id = core::owner_id::parse(value.substr(0, core::owner_id::digits));
+  const bool ours =
+      id && std::find(releases.ids.begin(), releases.ids.end(), *id) != releases.ids.end();
   return asked{core::busy{std::move(*holder), read_pttl(*fields[1]), false},
-               being_released(value)};
+               ours ? id : std::nullopt};
 }
 
 void redis_lock::wait(attempt& who, core::time_point until, const std::stop_token& stop) {
@@ -189,7 +187,8 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
 
 result<lock_status> redis_lock::inspect(core::time_point until) {
   const std::array<std::string_view, 1> keys{key_};
-  auto answer = server_->calls.look({scripts::inspect, keys, views{}}, until, pending_release());
+  auto answer =
+      server_->calls.look({scripts::inspect, keys, views{}}, until, pending_releases().last);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   if (fields.size() < 2) return fail(strange_answer(server_->calls.node()));
@@ -213,8 +212,8 @@ result<void> redis_lock::break_with(fencing_token token, core::time_point until)
                 "the lock is held by another kind of client, which has no token; nothing was "
                 "changed: release it there, or delete the key by hand");
   }
-  return fail(errc::not_held, "the lock is held with token " + to_string(other->token) +
-                                  ", not " + text + "; nothing was changed");
+  return fail(errc::not_held, "the lock is held with token " + to_string(other->token) + ", not " +
+                                  text + "; nothing was changed");
 }
 
 result<renewal> redis_lock::extend(const core::owner_id& id, core::duration ttl,
@@ -223,15 +222,14 @@ result<renewal> redis_lock::extend(const core::owner_id& id, core::duration ttl,
   const std::array<std::string_view, 1> keys{key_};
   const std::array<std::string_view, 2> args{id.text(), ttl_text};
   const auto counted_from = runtime::now();
-  auto answer = server_->calls.run({scripts::renew, keys, args}, until, pending_release());
+  auto answer = server_->calls.run({scripts::renew, keys, args}, until, pending_releases().last);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   if (fields.size() < 3) return fail(strange_answer(server_->calls.node()));
   return read_renewal(*fields[2], ttl, counted_from);
 }
 
-result<lock_status> read_status(std::string name, const redisReply& value,
-                                const redisReply& pttl) {
+result<lock_status> read_status(std::string name, const redisReply& value, const redisReply& pttl) {
   lock_status status;
   status.name = std::move(name);
   if (value.type != REDIS_REPLY_STRING) return status;
@@ -244,8 +242,7 @@ result<lock_status> read_status(std::string name, const redisReply& value,
   return status;
 }
 
-renewal read_renewal(const redisReply& answer, core::duration ttl,
-                     core::time_point counted_from) {
+renewal read_renewal(const redisReply& answer, core::duration ttl, core::time_point counted_from) {
   if (answer.type == REDIS_REPLY_STRING) {
     return {true, loss::none, ttl, counted_from, read_token(text_of(answer))};
   }

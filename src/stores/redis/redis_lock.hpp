@@ -11,8 +11,7 @@
 
 namespace holdfast::stores::redis {
 
-class redis_lock final : public store_lock,
-                         public std::enable_shared_from_this<redis_lock> {
+class redis_lock final : public store_lock, public std::enable_shared_from_this<redis_lock> {
  public:
   redis_lock(std::shared_ptr<server> on, std::string key);
 
@@ -30,13 +29,16 @@ class redis_lock final : public store_lock,
 
  private:
   [[nodiscard]] script_call release_script(const core::owner_id& id) const;
-  [[nodiscard]] trace pending_release();
+  struct unanswered_releases {
+    trace last;                       // an ask must come after it
+    std::vector<core::owner_id> ids;  // whose lock is ours to take away, if an ask meets it
+  };
+  [[nodiscard]] unanswered_releases pending_releases();
   struct asked {
     core::answer answer;
     std::optional<core::owner_id> in_the_way;  // held by a lease that we have given back already
   };
   [[nodiscard]] result<asked> ask_once(attempt& who, core::time_point until);
-  [[nodiscard]] std::optional<core::owner_id> being_released(std::string_view value);
   void release_answered(const core::owner_id& id);
 
   const std::shared_ptr<server> server_;
@@ -45,7 +47,7 @@ class redis_lock final : public store_lock,
 
   std::mutex m_;
   // Protected by m_.
-  trace last_release_;                      // an ask must not overtake it
+  trace last_release_;                     // an ask must not overtake it
   std::vector<core::owner_id> releasing_;  // given back by us, but the store has not said so yet
 };
 

@@ -51,10 +51,8 @@ class redis_store final : public store {
     return renewals_per_call;
   }
 
-  result<std::vector<renewal>> renew(std::span<const held> leases,
-                                     core::time_point until) override;
-  result<std::vector<lock_status>> list(std::string_view pattern,
-                                        core::duration timeout) override;
+  result<std::vector<renewal>> renew(std::span<const held> leases, core::time_point until) override;
+  result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override;
 
   [[nodiscard]] guarantees describe() const override { return server_->promises; }
   void flush(core::time_point until) noexcept override { server_->flush(until); }
@@ -91,8 +89,7 @@ result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
   args.reserve(2 * leases.size());
   for (const auto& one : leases) {
     keys.push_back(static_cast<redis_lock*>(one.lock)->key());
-    ttls.push_back(
-        std::to_string(std::chrono::ceil<std::chrono::milliseconds>(one.ttl).count()));
+    ttls.push_back(std::to_string(std::chrono::ceil<std::chrono::milliseconds>(one.ttl).count()));
     args.push_back(one.id.text());
     args.push_back(ttls.back());
   }
@@ -101,8 +98,8 @@ result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   if (fields.size() != leases.size() + 2) {
-    return fail(errc::incompatible, server_->renewals.node() +
-                                        " gave an answer that makes no sense for our script");
+    return fail(errc::incompatible,
+                server_->renewals.node() + " gave an answer that makes no sense for our script");
   }
   compare_clocks(*fields[0], *fields[1], counted_from);
   std::vector<renewal> all;
@@ -117,7 +114,9 @@ result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
 // it, and a person should hear of it.
 void redis_store::compare_clocks(const redisReply& seconds, const redisReply& micros,
                                  core::time_point sent) {
-  const auto number = [](const redisReply& r) { return std::atoll(std::string{text_of(r)}.c_str()); };
+  const auto number = [](const redisReply& r) {
+    return std::atoll(std::string{text_of(r)}.c_str());
+  };
   const core::duration theirs =
       std::chrono::seconds{number(seconds)} + std::chrono::microseconds{number(micros)};
   const auto received = runtime::now();
@@ -132,16 +131,16 @@ void redis_store::compare_clocks(const redisReply& seconds, const redisReply& mi
   }
 }
 
-result<void> redis_store::append_statuses(std::span<const std::string> keys,
-                                          core::time_point until, std::vector<lock_status>& to) {
+result<void> redis_store::append_statuses(std::span<const std::string> keys, core::time_point until,
+                                          std::vector<lock_status>& to) {
   if (keys.empty()) return {};
   const std::vector<std::string_view> views(keys.begin(), keys.end());
   auto answer = server_->calls.look({scripts::inspect, views, {}}, until);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   for (std::size_t i = 0; i < keys.size() && 2 * i + 1 < fields.size(); ++i) {
-    auto status = read_status(keys[i].substr(server_->prefix.size()), *fields[2 * i],
-                              *fields[2 * i + 1]);
+    auto status =
+        read_status(keys[i].substr(server_->prefix.size()), *fields[2 * i], *fields[2 * i + 1]);
     if (!status) return fail(std::move(status.error()));
     // Any string key of the database may match the pattern: only ours are known to be locks.
     if (status->holder && !status->holder->foreign) to.push_back(std::move(*status));
@@ -170,11 +169,12 @@ result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
     if (fields.size() < 2) break;
     cursor = text_of(*fields[0]);
     std::vector<std::string> keys;
-    for (const auto* one : elements_of(*fields[1])) keys.emplace_back(text_of(*one));
-    if (auto ok = append_statuses(keys, core::after(runtime::now(), timeout), all); !ok) return fail(std::move(ok.error()));
+    for (const auto* one : elements_of(*fields[1]))
+      keys.emplace_back(text_of(*one));
+    if (auto ok = append_statuses(keys, core::after(runtime::now(), timeout), all); !ok)
+      return fail(std::move(ok.error()));
   } while (cursor != "0" && all.size() < listed_max);
-  std::sort(all.begin(), all.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   // SCAN may give a key twice.
   all.erase(std::unique(all.begin(), all.end(),
                         [](const auto& a, const auto& b) { return a.name == b.name; }),

@@ -1,13 +1,13 @@
 // Commands as bytes, replies as values.
 #pragma once
 
-#include <hiredis/hiredis.h>
-
 #include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include <hiredis/hiredis.h>
 
 namespace holdfast::stores::redis {
 
@@ -22,8 +22,8 @@ struct free_reader {
 using reply_reader = std::unique_ptr<redisReader, free_reader>;
 
 [[nodiscard]] inline std::string_view text_of(const redisReply& r) noexcept {
-  const bool has_text = r.type == REDIS_REPLY_STRING || r.type == REDIS_REPLY_STATUS ||
-                        r.type == REDIS_REPLY_ERROR;
+  const bool has_text =
+      r.type == REDIS_REPLY_STRING || r.type == REDIS_REPLY_STATUS || r.type == REDIS_REPLY_ERROR;
   return has_text ? std::string_view{r.str, static_cast<std::size_t>(r.len)} : std::string_view{};
 }
 [[nodiscard]] inline std::span<redisReply* const> elements_of(const redisReply& r) noexcept {

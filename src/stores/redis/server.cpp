@@ -27,7 +27,8 @@ std::string host_name() {
 }  // namespace
 
 server::server(redis_config config, std::shared_ptr<runtime::background> background)
-    : calls{config.server, config.limits,
+    : calls{config.server,
+            config.limits,
             {[this] {
                if (events.reconnected) events.reconnected();
              },
@@ -66,10 +67,10 @@ bool server::in_background(runtime::background::task work) {
 
 void server::watch_replies() {
   if (sweep_planned_.exchange(true)) return;
-  const bool planned = background_->run_at(core::after(runtime::now(), sweep_pause),
-                                           [weak = weak_from_this()] {
-                                             if (const auto self = weak.lock()) self->sweep();
-                                           });
+  const bool planned =
+      background_->run_at(core::after(runtime::now(), sweep_pause), [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->sweep();
+      });
   if (!planned) sweep_planned_ = false;
 }
 
@@ -85,7 +86,7 @@ result<removal> release_by_id(server& on, const script_call& script, core::time_
   core::release_machine machine{until, runtime::random_bits()};
   if (unanswered_before) static_cast<void>(machine.on_failure(errc::outcome_unknown, until));
   for (;;) {
-    auto answer = on.calls.run(script, until);
+    auto answer = on.calls.run(script, machine.patience(runtime::now()));
     if (answer) {
       const auto said = (*answer)->integer;
       return machine.on_answer(said == 1   ? removal::released

@@ -80,11 +80,12 @@ failure translate_error(std::string_view said, const std::string& node) {
     const bool wrapped = !direct && inner != std::string_view::npos &&
                          said.find(one.starts, inner) != std::string_view::npos;
     if (direct || wrapped) {
-      return {one.code, std::string{one.advice} + " (" + node + ": " + shown + ")",
-              {{node, shown}}};
+      return {
+          one.code, std::string{one.advice} + " (" + node + ": " + shown + ")", {{node, shown}}};
     }
   }
-  return {errc::store_refused, "the server answered with an error (" + node + ": " + shown + ")",
+  return {errc::store_refused,
+          "the server answered with an error (" + node + ": " + shown + ")",
           {{node, shown}}};
 }
 

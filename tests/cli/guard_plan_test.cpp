@@ -1,5 +1,5 @@
 // The guardian's decisions, without a guardian.
-#include "../../cli/guard_plan.hpp"
+#include "cli/guard_plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,95 @@
+// One connection of a session-store client: calls, pushes, reconnecting, and its session.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "stores/store.hpp"
+
+namespace holdfast::test {
+
+// Thread-safe. A thread of its own reads, reconnects, and delivers what the server pushes.
+class session_link {
+ public:
+  using words = std::vector<std::string>;
+
+  explicit session_link(std::string socket_path) : path_{std::move(socket_path)} {}
+  session_link(const session_link&) = delete;
+  session_link& operator=(const session_link&) = delete;
+  ~session_link();
+
+  void on_events(stores::store_events events) { events_ = std::move(events); }
+
+  // One request and its answer. store_unreachable: never sent; outcome_unknown: never answered.
+  [[nodiscard]] result<words> call(const std::string& request, core::time_point until);
+
+  struct session {
+    std::uint64_t id;
+    core::duration ttl;
+  };
+  // Opens one, with this TTL, if there is none.
+  [[nodiscard]] result<session> open_session(core::duration ttl, core::time_point until);
+  // The server does not know it any more: everything held in it is lost.
+  void session_gone(std::uint64_t id);
+
+  void now_held(const core::owner_id& id);
+  void not_held(const core::owner_id& id);
+  // Why the server took the lock away, loss::none if it did not.
+  [[nodiscard]] loss lost(const core::owner_id& id) const;
+
+  // Forgets that it was this attempt's turn: it is about to ask.
+  void expect_turn(const core::owner_id& id);
+  // Waits for the server's word that it is.
+  void await_turn(const core::owner_id& id, core::time_point until, const std::stop_token& stop);
+
+  // Sends a request whose answer nobody waits for, again after a reconnect, until `give_up`.
+  void post(const std::string& request, core::time_point give_up);
+  void await_posted(core::time_point until);
+
+  // Ends calls under way and refuses new ones.
+  void close();
+
+ private:
+  struct posted {
+    std::string request;
+    core::time_point give_up;
+  };
+
+  void start_reading(const std::unique_lock<std::mutex>& lock);
+  void run();
+  void connected(int fd);
+  void disconnected();
+  void take_line(const std::string& line);
+  void lose(const std::vector<std::string>& attempts, loss why);
+  bool send_line(const std::string& line);
+
+  const std::string path_;
+  stores::store_events events_;
+  std::mutex opening_;
+
+  mutable std::mutex mutex_;  // all below
+  mutable std::condition_variable_any changed_;
+  int fd_ = -1;
+  bool closed_ = false;
+  bool stopping_ = false;
+  std::uint64_t connection_ = 0;
+  std::uint64_t last_request_ = 0;
+  std::map<std::uint64_t, words> answers_;  // of calls under way; empty until answered
+  std::map<std::uint64_t, posted> posted_;
+  session session_{};
+  std::set<std::string, std::less<>> held_;
+  std::set<std::string, std::less<>> turns_;
+  std::map<std::string, loss, std::less<>> lost_;
+
+  std::thread thread_;
+};
+
+}  // namespace holdfast::test

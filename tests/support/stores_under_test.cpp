@@ -1,0 +1,72 @@
+#include <atomic>
+#include <string>
+
+#include "support/contract.hpp"
+#include "support/redis_server.hpp"
+#include "support/session_server.hpp"
+
+namespace holdfast::test {
+
+namespace {
+
+class memory_store final : public store_under_test {
+ public:
+  std::string url() const override { return url_; }
+  // It has no server to lose it: the nearest thing is to break it.
+  void lose(const std::string& name) override {
+    client admin{url_};
+    admin.break_lock(name, admin.status(name).holder.value().token);
+  }
+  void reachable(bool) override {}
+
+ private:
+  static std::string fresh_url() {
+    static std::atomic<int> last{0};
+    return "memory:contract-" + std::to_string(++last);
+  }
+  const std::string url_ = fresh_url();
+};
+
+class redis_store final : public store_under_test {
+ public:
+  explicit redis_store(bool tcp) : tcp_{tcp}, server_{{.tcp = tcp}} {}
+  std::string url() const override { return tcp_ ? server_.tcp_url() : server_.url(); }
+  void lose(const std::string& name) override { (void)server_.command({"DEL", name}); }
+  void reachable(bool on) override { on ? server_.resume() : server_.pause(); }
+
+ private:
+  const bool tcp_;
+  redis_server server_;
+};
+
+class session_store final : public store_under_test {
+ public:
+  std::string url() const override { return "session:" + server_.socket_path(); }
+  void lose(const std::string&) override { server_.forget(); }
+  void reachable(bool on) override { server_.reachable(on); }
+  std::chrono::milliseconds granted(std::chrono::milliseconds asked) const override {
+    return session_server::granted(asked);
+  }
+
+ private:
+  session_server server_;
+};
+
+template <class Store, class... Arguments>
+std::unique_ptr<store_under_test> made(Arguments... arguments) {
+  return std::make_unique<Store>(arguments...);
+}
+
+}  // namespace
+
+const std::vector<store_entry>& stores_under_test() {
+  static const std::vector<store_entry> all{
+      {"Memory", false, false, true, [] { return made<memory_store>(); }},
+      {"Redis", true, true, true, [] { return made<redis_store>(false); }},
+      {"RedisTcp", true, true, false, [] { return made<redis_store>(true); }},
+      {"Session", true, true, true, [] { return made<session_store>(); }},
+  };
+  return all;
+}
+
+}  // namespace holdfast::test

@@ -149,7 +149,7 @@ CONTRACT(ShorterTtlElsewhereDoesNotShortenALease) {
   lease outer = c.mutex("outer", {.ttl = 10'000ms, .renew = false}).acquire();
   const auto before = outer.remaining();
   {
-    const lease inner = c.mutex("inner", {.ttl = short_ttl}).acquire();
+    const lease inner = c.mutex("inner", {.ttl = kept_ttl}).acquire();
     EXPECT_TRUE(inner.held());
   }
   EXPECT_GT(outer.remaining(), before - 5s);

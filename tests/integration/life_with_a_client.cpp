@@ -121,12 +121,12 @@ TEST_F(ClientLife, ReconnectsAfterTheServerWasRestarted) {
 }
 
 TEST_F(ClientLife, AcquireWaitsOutAServerThatIsAway) {
-  client c = direct({.lock = {.ttl = 60s}, .unreachable_limit = 60s});
-  { const lease warm = c.mutex("warm").acquire(); }
+  client c = through_proxy({.lock = {.ttl = 60s}, .unreachable_limit = 60s});
   server.kill9();
+  const auto before = proxy.connections_made();
   std::optional<lease> got;
   std::thread asking{[&] { got = c.mutex("orders").acquire(); }};
-  let_pass(300ms);
+  EXPECT_TRUE(eventually([&] { return proxy.connections_made() >= before + 2; }));
   server.restart();
   asking.join();
   EXPECT_TRUE(got);

@@ -15,8 +15,8 @@ class Pauses : public proxied_redis {};
 // H: a grant that has expired on arrival is given back and is no grant.
 TEST_F(Pauses, GrantThatArrivesAfterItsDeadlineIsNotBelieved) {
   client c =
-      through_proxy({.lock = {.ttl = 500ms}, .operation_timeout = 20s, .release_budget = 20s});
-  proxy.delay_replies(700ms);
+      through_proxy({.lock = {.ttl = 1500ms}, .operation_timeout = 20s, .release_budget = 20s});
+  proxy.delay_replies(2s);
   EXPECT_FALSE(c.mutex("orders").try_acquire());
   proxy.delay_replies(0ms);
   EXPECT_TRUE(eventually([&] { return !exists("orders"); }));

@@ -258,6 +258,7 @@ void fault_proxy::accept_one() {
   link on;
   on.client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   if (on.client < 0) return;
+  ++connections_;
   try {
     on.server = connect_to(upstream_);
   } catch (const std::system_error&) {  // the server is not there: the client learns it as a cut
@@ -267,7 +268,6 @@ void fault_proxy::accept_one() {
   for (const int fd : {on.client, on.server}) {
     ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
   }
-  ++connections_;
   links_.push_back(std::move(on));
 }
 

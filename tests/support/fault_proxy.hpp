@@ -68,6 +68,7 @@ class fault_proxy {
   [[nodiscard]] bool await_faults(std::size_t count,
                                   std::chrono::nanoseconds timeout = patience) const;
   [[nodiscard]] std::vector<std::string> requests() const;
+  // Those to a server that was not there, and therefore cut at once, included.
   [[nodiscard]] std::size_t connections_made() const;
 
  private:

@@ -17,6 +17,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
   function(holdfast_embed_scripts target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" FOLDER "")
     file(GLOB scripts CONFIGURE_DEPENDS "${arg_FOLDER}/*.lua")
+    file(GLOB parts CONFIGURE_DEPENDS "${arg_FOLDER}/parts/*.lua")
     set(generated "${PROJECT_BINARY_DIR}/generated")
     # The list of scripts is a file so that removing a script regenerates, too.
     set(listing "${generated}/scripts.list")
@@ -25,7 +26,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
       OUTPUT "${generated}/scripts.hpp" "${generated}/scripts.cpp"
       COMMAND "${CMAKE_COMMAND}" "-DLISTING=${listing}" "-DOUTPUT=${generated}"
               -P "${holdfast_embed_scripts_file}"
-      DEPENDS ${scripts} "${listing}" "${holdfast_embed_scripts_file}"
+      DEPENDS ${scripts} ${parts} "${listing}" "${holdfast_embed_scripts_file}"
       COMMENT "Embedding Lua scripts"
       VERBATIM)
     # To have the files without compiling them, as clang-tidy wants them.
@@ -46,8 +47,21 @@ set(script_bytes_max 65535)
 set(keywords break case catch continue default delete export goto new register return switch throw
   try)
 
-function(stripped_script file result)
+# A line `-- include parts/NAME.lua` stands for that file: what several scripts do alike is
+# written once, and each script is still sent as one.
+function(with_parts file result)
   file(READ "${file}" text)
+  get_filename_component(folder "${file}" DIRECTORY)
+  while(text MATCHES "(^|\n)-- include ([a-z_/]+\\.lua)\n")
+    set(line "-- include ${CMAKE_MATCH_2}\n")
+    file(READ "${folder}/${CMAKE_MATCH_2}" part)
+    string(REPLACE "${line}" "${part}" text "${text}")
+  endwhile()
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+function(stripped_script file result)
+  with_parts("${file}" text)
   string(REPLACE "\r\n" "\n" text "${text}")
   if(text MATCHES "--\\[=*\\[")
     message(FATAL_ERROR "${file}: write line comments; block comments are not stripped.")

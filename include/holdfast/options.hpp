@@ -56,6 +56,10 @@ struct client_options {
   // background, and how long a destructor of the client waits for those.
   std::chrono::milliseconds release_budget{1'000};
 
+  // Let a lock go from thread to thread of this client without asking the store each time, each
+  // with a token of its own; within bounds, so that other processes get their turn.
+  bool hand_over_here = true;
+
   // How much faster the store's clock may run than ours, in parts per thousand of the TTL.
   unsigned clock_drift_per_mille = 10;
 

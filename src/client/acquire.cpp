@@ -8,26 +8,7 @@
 
 namespace holdfast::detail {
 
-namespace {
-
-using core::acquire_outcome;
-using core::acquire_step;
-
-// Stops when the caller or the client does.
-class either_stop {
- public:
-  either_stop(const std::stop_token& caller, const std::stop_token& client)
-      : on_caller_{caller, [this] { both_.request_stop(); }}, on_client_{client, [this] {
-                                                                           both_.request_stop();
-                                                                         }} {}
-  [[nodiscard]] std::stop_token token() const noexcept { return both_.get_token(); }
-
- private:
-  std::stop_source both_;
-  std::stop_callback<std::function<void()>> on_caller_;
-  std::stop_callback<std::function<void()>> on_client_;
-};
-
+// Counts one acquisition that has to wait, while it does.
 class waiting_tally {
  public:
   explicit waiting_tally(tallies& counts) : counts_{counts} {}
@@ -49,15 +30,66 @@ class waiting_tally {
   bool counted_ = false;
 };
 
+namespace {
+
+using core::acquire_outcome;
+using core::acquire_step;
+
+// Stops when the caller or the client does.
+class either_stop {
+ public:
+  either_stop(const std::stop_token& caller, const std::stop_token& client)
+      : on_caller_{caller, [this] { both_.request_stop(); }}, on_client_{client, [this] {
+                                                                           both_.request_stop();
+                                                                         }} {}
+  [[nodiscard]] std::stop_token token() const noexcept { return both_.get_token(); }
+
+ private:
+  std::stop_source both_;
+  std::stop_callback<std::function<void()>> on_caller_;
+  std::stop_callback<std::function<void()>> on_client_;
+};
+
 }  // namespace
 
+// Threads of this client queue here, and one of them asks the store; who only asks once does not
+// queue, neither here nor there.
 result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_state>& lock,
                                                      const lock_terms& terms, core::duration wait,
                                                      const std::stop_token& stop) {
   if (auto ok = usable(); !ok) return fail(std::move(ok.error()));
+  const auto started = runtime::now();
+  if (wait <= core::duration::zero() || !options.hand_over_here) {
+    waiting_tally tally{counts};
+    return ask_store(lock, terms, started, wait, stop, tally);
+  }
   const auto client_stop = stop_.get_token();
   const auto stopped = [&] { return stop.stop_requested() || client_stop.stop_requested(); };
-  const auto started = runtime::now();
+  if (stopped()) return acquired{tl::unexpect, not_acquired{true, {}}};
+  waiting_tally tally{counts};
+  auto mine = lock->here.enter(terms, core::after(started, wait), stop, client_stop, [&] {
+    if (tally.count()) tell({event::kind::waiting, lock->name, {}, {}, {}, {}});
+  });
+  switch (mine.what) {
+    case cohort::role::gave_up:
+      return acquired{tl::unexpect, not_acquired{stopped(), {}}};
+    case cohort::role::handed:
+      tell(
+          {event::kind::acquired, lock->name, mine.lease->token, runtime::now() - started, {}, {}});
+      return acquired{std::move(mine.lease)};
+    case cohort::role::asks:
+      break;
+  }
+  auto got = ask_store(lock, terms, started, wait, stop, tally);
+  if (!got || !*got) lock->here.leave();
+  return got;
+}
+
+result<client_state::acquired> client_state::ask_store(
+    const std::shared_ptr<lock_state>& lock, const lock_terms& terms, core::time_point started,
+    core::duration wait, const std::stop_token& stop, waiting_tally& tally) {
+  const auto client_stop = stop_.get_token();
+  const auto stopped = [&] { return stop.stop_requested() || client_stop.stop_requested(); };
   core::acquire_rule rule;
   rule.started = started;
   rule.wait_until = core::after(started, wait);
@@ -66,7 +98,6 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
   rule.release_budget = options.release_budget;
   rule.validity = terms.rule.validity;
 
-  waiting_tally tally{counts};
   std::optional<either_stop> stops;  // made when there is something to wait for
   const auto pausing = [&]() -> const std::optional<either_stop>& {
     if (!stops) stops.emplace(stop, client_stop);
@@ -75,7 +106,12 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
   if (stopped()) return acquired{tl::unexpect, not_acquired{true, {}}};
 
   for (;;) {
-    stores::attempt who{runtime::fresh_owner(), terms.rule.ttl, terms.label};
+    stores::attempt who{runtime::fresh_owner(),
+                        terms.rule.ttl,
+                        terms.label,
+                        wait > core::duration::zero(),
+                        terms.rule.claim_ttl(),
+                        core::tokens_wanted(lock->here.waiting())};
     core::acquire_machine machine{rule, runtime::random_bits()};
     auto step = machine.start(runtime::now());
     while (step.what != acquire_step::verb::done) {
@@ -107,7 +143,7 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
     }
     switch (machine.outcome()) {
       case acquire_outcome::granted: {
-        auto lease = hold(lock, who.id, machine.granted(), terms.rule);
+        auto lease = hold(lock, who.id, machine.granted(), terms, wait > core::duration::zero());
         if (!lease) return fail(record_failure(lock->name, std::move(lease.error())));
         tell(
             {event::kind::acquired, lock->name, (*lease)->token, runtime::now() - started, {}, {}});
@@ -129,8 +165,11 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
 result<std::shared_ptr<lease_state>> client_state::hold(const std::shared_ptr<lock_state>& lock,
                                                         const core::owner_id& id,
                                                         const core::grant& granted,
-                                                        const core::lease_rule& rule) {
-  auto lease = std::make_shared<lease_state>(shared_from_this(), lock, id, granted, rule);
+                                                        const lock_terms& terms, bool for_cohort) {
+  std::optional<core::cohort_turn> turn;
+  if (for_cohort && options.hand_over_here) turn.emplace(granted, runtime::now());
+  auto lease = std::make_shared<lease_state>(shared_from_this(), lock, id, granted, terms,
+                                             granted.counted_from, turn);
   ++counts.held_now;
   auto watched = losses_.start()
                      ? keeper_.watch(*lease)
@@ -142,6 +181,22 @@ result<std::shared_ptr<lease_state>> client_state::hold(const std::shared_ptr<lo
   }
   ++counts.acquisitions;
   return lease;
+}
+
+bool client_state::pass_on(lease_state& from, const core::lease_machine& machine,
+                           core::cohort_turn turn) {
+  const auto now = runtime::now();
+  if (!turn.may_pass(machine.deadline(), machine.granted_ttl(), now)) return false;
+  return from.lock->here.pass(from.label, [&](const lock_terms& terms) {
+    const core::grant granted{turn.pass(), machine.granted_ttl(), machine.counted_from(), 1};
+    auto lease = std::make_shared<lease_state>(shared_from_this(), from.lock, from.id, granted,
+                                               terms, now, turn);
+    ++counts.held_now;
+    ++counts.acquisitions;
+    // The keeper runs already: it watched the lease that this one comes from.
+    static_cast<void>(keeper_.watch(*lease));
+    return lease;
+  });
 }
 
 result<std::shared_ptr<lease_state>> client_state::adopt(const std::shared_ptr<lock_state>& lock,
@@ -164,7 +219,7 @@ result<std::shared_ptr<lease_state>> client_state::adopt(const std::shared_ptr<l
     return fail(errc::invalid_argument, "the lease has token " + to_string(got->token) + ", not " +
                                             to_string(ticket.token));
   }
-  return hold(lock, *id, {got->token, got->ttl, got->counted_from}, terms.rule);
+  return hold(lock, *id, {got->token, got->ttl, got->counted_from}, terms, false);
 }
 
 }  // namespace holdfast::detail

@@ -94,6 +94,7 @@ void client_state::tell_later(event::kind what, const std::shared_ptr<lease_stat
 void client_state::on_lost(const std::shared_ptr<lease_state>& lease, loss why) {
   ++counts.losses;
   --counts.held_now;
+  lease->leave_cohort();
   losses_.run_always([lease] { lease->fire(); });
   const auto expiry = lease->expiry();
   // Best effort: a full queue leaves it to the store, or to the user's own release.

@@ -37,11 +37,7 @@ struct tallies {
   [[nodiscard]] counters read() const noexcept;
 };
 
-// How a mutex acquires: its options, checked.
-struct lock_terms {
-  core::lease_rule rule;
-  std::string label;
-};
+class waiting_tally;
 
 // Thread-safe. Shared by the client, its mutexes and its leases.
 class client_state : public std::enable_shared_from_this<client_state> {
@@ -74,6 +70,10 @@ class client_state : public std::enable_shared_from_this<client_state> {
                                                            const lock_terms& terms,
                                                            const lease_ticket& ticket);
 
+  // A lease is over here: another thread of ours may have it, or ask for the lock.
+  [[nodiscard]] bool pass_on(lease_state& from, const core::lease_machine& machine,
+                             core::cohort_turn turn);
+
   void request_stop() noexcept { stop_.request_stop(); }
 
   // On the caller's thread, or, for what happens on threads of ours, in the background.
@@ -94,10 +94,14 @@ class client_state : public std::enable_shared_from_this<client_state> {
                std::shared_ptr<runtime::background> store_work, client_options options);
   [[nodiscard]] keeper::hooks keeper_hooks();
   [[nodiscard]] stores::store_events store_hooks();
+  [[nodiscard]] result<acquired> ask_store(const std::shared_ptr<lock_state>& lock,
+                                           const lock_terms& terms, core::time_point started,
+                                           core::duration wait, const std::stop_token& stop,
+                                           waiting_tally& tally);
   [[nodiscard]] result<std::shared_ptr<lease_state>> hold(const std::shared_ptr<lock_state>& lock,
                                                           const core::owner_id& id,
                                                           const core::grant& granted,
-                                                          const core::lease_rule& rule);
+                                                          const lock_terms& terms, bool for_cohort);
 
   const std::uint64_t generation_;
   std::stop_source stop_;

@@ -9,15 +9,40 @@ namespace holdfast::detail {
 
 lease_state::lease_state(std::shared_ptr<client_state> owner, std::shared_ptr<lock_state> on,
                          const core::owner_id& as, const core::grant& granted,
-                         const core::lease_rule& rule)
+                         const lock_terms& terms, core::time_point held_from,
+                         std::optional<core::cohort_turn> turn)
     : lock{std::move(on)},
       id{as},
       token{granted.token},
-      granted_at{granted.counted_from},
+      granted_at{held_from},
+      label{terms.label},
       generation_{runtime::fork_generation()},
-      ttl_{rule.ttl},
+      ttl_{terms.rule.ttl},
       client_{std::move(owner)},
-      machine_{rule, granted} {}
+      machine_{terms.rule, granted, held_from},
+      turn_{turn} {}
+
+void lease_state::leave_cohort() {
+  {
+    const std::lock_guard guard{m_};
+    if (!turn_) return;
+    turn_.reset();
+  }
+  lock->here.leave();
+}
+
+bool lease_state::pass_on(client_state& owner) {
+  std::optional<core::cohort_turn> turn;
+  {
+    const std::lock_guard guard{m_};
+    turn = turn_;
+  }
+  // The machine has ended: nobody changes it any more.
+  if (!turn || !owner.pass_on(*this, machine_, *turn)) return false;
+  const std::lock_guard guard{m_};
+  turn_.reset();
+  return true;
+}
 
 std::shared_ptr<client_state> lease_state::client() {
   const std::lock_guard guard{m_};
@@ -148,7 +173,13 @@ result<void> lease_state::release() {
   }
   owner->watch().forget(*this);
   --owner->counts.held_now;
+  if (pass_on(*owner)) {
+    ++owner->counts.releases;
+    owner->tell({event::kind::released, lock->name, token, now - granted_at, {}, {}});
+    return {};
+  }
   auto said = lock->store->release(id, core::after(now, owner->options.operation_timeout));
+  leave_cohort();
   if (!said) {
     lock->store->release_later(id, give_up);
     return fail(owner->record_failure(lock->name, std::move(said.error())));
@@ -178,6 +209,7 @@ result<lease_ticket> lease_state::detach() {
   // while we still give it back.
   if (!owner || !held() || !end()) return fail(over_failure());
   owner->watch().forget(*this);
+  leave_cohort();
   --owner->counts.held_now;
   return lease_ticket{lock->name, std::string{id.text()}, token};
 }
@@ -195,9 +227,12 @@ void lease_state::abandon() noexcept {
     const std::lock_guard guard{m_};
     client_.reset();
   }
-  if (!was_held && !take_leftover()) return;
+  if (!was_held && !take_leftover()) return leave_cohort();
   const auto now = runtime::now();
-  lock->store->release_later(id, core::after(now, owner->options.release_budget));
+  if (!was_held || !pass_on(*owner)) {
+    lock->store->release_later(id, core::after(now, owner->options.release_budget));
+    leave_cohort();
+  }
   if (was_held) owner->tell({event::kind::released, lock->name, token, now - granted_at, {}, {}});
 }
 

@@ -18,12 +18,14 @@ class client_state;
 class lease_state : public std::enable_shared_from_this<lease_state> {
  public:
   lease_state(std::shared_ptr<client_state> owner, std::shared_ptr<lock_state> on,
-              const core::owner_id& as, const core::grant& granted, const core::lease_rule& rule);
+              const core::owner_id& as, const core::grant& granted, const lock_terms& terms,
+              core::time_point held_from, std::optional<core::cohort_turn> turn);
 
   const std::shared_ptr<lock_state> lock;
   const core::owner_id id;
   const fencing_token token;
   const core::time_point granted_at;
+  const std::string label;
 
   // In a child of the process that acquired it nothing here may be called: not ours, and its
   // mutex may be held by a thread that the child does not have.
@@ -60,6 +62,8 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   void release_leftover(core::time_point give_up);
   // Runs the stop callbacks: on a background thread only.
   void fire();
+  // It does not hold for the other threads here any more: they must see for themselves.
+  void leave_cohort();
 
   // Where it stands in the keeper's schedule, and whether it may; protected by the keeper's mutex.
   core::time_point scheduled_at = core::never;
@@ -71,6 +75,8 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   void announce(loss why);
   [[nodiscard]] bool end();
   [[nodiscard]] bool take_leftover();
+  // For a lease that has ended. True if somebody here has it now; false: the store must be told.
+  [[nodiscard]] bool pass_on(client_state& owner);
   [[nodiscard]] static failure lost_failure(loss why);
   [[nodiscard]] failure over_failure();
 
@@ -80,6 +86,8 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   // Protected by m_.
   std::shared_ptr<client_state> client_;
   core::lease_machine machine_;
+  // Held for the threads of this client that queue for it; nothing once it has left them.
+  std::optional<core::cohort_turn> turn_;
   bool given_back_ = false;  // after a loss: what the store may still have has been released
   std::optional<std::stop_source> lost_;  // made when first asked for: most leases never are
 };

@@ -9,6 +9,7 @@
 
 #include <holdfast/lease.hpp>
 
+#include "client/cohort.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::detail {
@@ -19,6 +20,8 @@ struct lock_state {
 
   const std::string name;
   const std::shared_ptr<stores::store_lock> store;
+
+  cohort here;
 
   std::mutex m;
   // Protected by m. Leases held through lock() and friends, by thread. By thread, because a holder

@@ -19,6 +19,7 @@ guarantees redis_guarantees() {
   all.shared_between_processes = true;
   all.shared_between_hosts = true;
   all.tokens_survive_data_loss = true;
+  all.fifo = true;
   all.summary =
       "one Redis server: exclusion while it keeps its data and clocks run alike; tokens increase "
       "also when it comes back empty or with old data";

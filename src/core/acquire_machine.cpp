@@ -14,8 +14,6 @@ using std::chrono::milliseconds;
 constexpr backoff::bounds poll_pause{milliseconds{2}, milliseconds{100}};
 // Asking again after a failure: at once would hammer a server that is just coming back.
 constexpr backoff::bounds retry_pause{milliseconds{2}, milliseconds{250}};
-// A store that wakes its waiters is still asked now and then, in case a message was lost.
-constexpr duration safety_net = std::chrono::seconds{1};
 // The store's expiry is coarse; asking exactly then would often be a moment too early.
 constexpr duration after_expiry = milliseconds{1};
 
@@ -69,9 +67,10 @@ acquire_step acquire_machine::on_answer(const answer& what, time_point now) noex
     return finish(acquire_outcome::late, now);
   }
   met_ = std::get<busy>(what);
-  queued_ = met_->will_wake;
+  queued_ = queued_ || met_->queued;
   if (now >= rule_.wait_until) return finish(acquire_outcome::busy, now);
-  auto pause = queued_ ? safety_net : poll_.next();
+  if (met_->ask_within) poll_.reset();
+  auto pause = met_->ask_within ? *met_->ask_within : poll_.next();
   // Never at once, whatever the store says is left.
   if (met_->remaining && *met_->remaining < pause) {
     pause = std::max(duration::zero(), *met_->remaining) + after_expiry;

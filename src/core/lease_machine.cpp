@@ -26,15 +26,15 @@ duration renewal_patience(time_point earliest_deadline, time_point now,
   return std::max(least, std::min(operation_timeout, (earliest_deadline - now) / 3));
 }
 
-lease_machine::lease_machine(const lease_rule& rule, const grant& granted) noexcept
+lease_machine::lease_machine(const lease_rule& rule, const grant& granted,
+                             time_point held_from) noexcept
     : rule_{rule},
       granted_ttl_{granted.ttl},
       counted_from_{granted.counted_from},
       valid_until_{rule.validity.deadline(granted.counted_from, granted.ttl)},
-      hold_ends_{rule.max_hold > duration::zero() ? after(granted.counted_from, rule.max_hold)
-                                                  : never},
+      hold_ends_{rule.max_hold > duration::zero() ? after(held_from, rule.max_hold) : never},
       renew_at_{granted.counted_from + granted.ttl / 3},
-      last_progress_{granted.counted_from} {}
+      last_progress_{held_from} {}
 
 time_point lease_machine::deadline() const noexcept { return std::min(valid_until_, hold_ends_); }
 

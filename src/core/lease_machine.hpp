@@ -24,7 +24,8 @@ namespace holdfast::core {
 // A loss is told by exactly one call; `loss::none` from all others.
 class lease_machine {
  public:
-  lease_machine(const lease_rule& rule, const grant& granted) noexcept;
+  // `held_from`: when its holder got it, which for a hand-over is later than the store's grant.
+  lease_machine(const lease_rule& rule, const grant& granted, time_point held_from) noexcept;
 
   // Lets time pass.
   [[nodiscard]] loss tick(time_point now) noexcept;
@@ -50,6 +51,9 @@ class lease_machine {
   [[nodiscard]] time_point deadline() const noexcept;
   // When a store that counts by TTL lets go by itself, as far as we know.
   [[nodiscard]] time_point expiry() const noexcept { return counted_from_ + granted_ttl_; }
+  // What the store granted last, as it was asked for then.
+  [[nodiscard]] duration granted_ttl() const noexcept { return granted_ttl_; }
+  [[nodiscard]] time_point counted_from() const noexcept { return counted_from_; }
   [[nodiscard]] const lease_rule& rule() const noexcept { return rule_; }
 
  private:

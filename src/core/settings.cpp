@@ -64,6 +64,11 @@ result<lease_rule> make_lease_rule(const lock_options& options, unsigned drift_p
   return rule;
 }
 
+duration lease_rule::claim_ttl() const noexcept {
+  constexpr duration least = std::chrono::seconds{1};
+  return std::min(ttl, std::max(least, validity.margin * 5 / 2));
+}
+
 result<void> check(const client_options& options) {
   if (options.wait_limit < duration::zero()) {
     return bad("wait_limit must not be negative; holdfast::forever means none");

@@ -34,6 +34,11 @@ struct lease_rule {
   bool renew = true;
   duration max_hold{};         // zero: none
   duration progress_within{};  // zero: none
+
+  // How long a waiter has to take up a grant that is sent to it. Short, because a waiter that is
+  // paused holds up the others for so long; but after a quarter of it (the waiter's last sign of
+  // life) and the margin there must be time left to renew.
+  [[nodiscard]] duration claim_ttl() const noexcept;
 };
 
 [[nodiscard]] result<lease_rule> make_lease_rule(const lock_options& options,

@@ -59,15 +59,18 @@ struct grant {
   fencing_token token;
   duration ttl;  // what the store granted, which may differ from what was asked
   time_point counted_from;
+  std::uint64_t block = 1;  // tokens reserved: token, token + 1, … for hand-over in the process
 };
 
 // Somebody else has it.
 struct busy {
   holdfast::holder holder;
   std::optional<duration> remaining;  // empty: that holder's lock has no expiry
-  // The attempt has a place in the store's own queue: the store wakes it, asking again is only a
-  // safety net, and giving up must withdraw it.
-  bool will_wake = false;
+  // The attempt has a place in the store's own queue: giving up must withdraw it.
+  bool queued = false;
+  // The store wakes it; asking again, within this time, says "still here" and is a safety net for
+  // lost messages. Empty: nobody will tell, so poll.
+  std::optional<duration> ask_within{};
 };
 
 using answer = std::variant<grant, busy>;

@@ -32,6 +32,12 @@ struct attempt {
   core::owner_id id;
   core::duration ttl{};
   std::string label;
+  // Whether to take a place in the queue, if the store has one; otherwise it only asks.
+  bool may_wait = false;
+  // Of a grant that the store makes by itself: how long the attempt has to take it up.
+  core::duration claim_ttl{};
+  // How many tokens to reserve.
+  std::uint64_t block = 1;
   // Whatever the store needs to remember between asks of this attempt.
   std::shared_ptr<void> memory{};
   unsigned asks = 0;

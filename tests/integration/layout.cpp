@@ -18,7 +18,7 @@ class StoredLayout : public proxied_redis {
            ";token=1700000000000001;since=1700000000000;host=old%3bhost;pid=42;label=a b%0a";
   }
   // The record of the hash slot of the lock "orders": CRC16("orders") % 16384 = 105.
-  const std::string slot_record = stores::redis::slot_key("orders");
+  const std::string slot_record = stores::redis::lock_keys{"orders"}.slot;
 };
 
 TEST_F(StoredLayout, IsWhatIsDocumented) {
@@ -26,7 +26,7 @@ TEST_F(StoredLayout, IsWhatIsDocumented) {
   const lease held = c.mutex("orders").acquire();
   const std::string value = server.command({"GET", "orders"});
   EXPECT_THAT(value, testing::MatchesRegex("[0-9a-f]{32};holdfast=1;token=[0-9]{16};"
-                                           "since=[0-9]{13};host=[^;]*;pid=[0-9]+;"
+                                           "block=1;since=[0-9]{13};host=[^;]*;pid=[0-9]+;"
                                            "label=a%3bb%3dc%0a%25"));
   EXPECT_TRUE(value.starts_with(held.owner()));
   EXPECT_EQ(server.command({"HGET", slot_record, "layout"}), "1");

@@ -63,7 +63,7 @@ TEST(TimedOutWaitMachine, LastAskHasAWholeOperationTimeout) {
                                 .release_budget = 1s,
                                 .validity = {}};
   core::acquire_machine machine{rule, 1};
-  const core::busy busy{holder{}, 60s, false};
+  const core::busy busy{holder{}, 60s, false, {}};
   auto step = machine.start(start);
   auto now = start + 1ms;
   while (now < rule.wait_until) {

@@ -77,7 +77,7 @@ class session_lock final : public stores::store_lock {
       }
       if (answer->at(0) == "busy") {
         return core::busy{who_is(answer->at(2), token_of(answer->at(1))),
-                          milliseconds_of(answer->at(3)), true};
+                          milliseconds_of(answer->at(3)), true, std::chrono::seconds{1}};
       }
       link_->session_gone(session->id);
     }

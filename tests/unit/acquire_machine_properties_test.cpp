@@ -92,8 +92,9 @@ class world {
       case held:
       case queued:
         now_ += took;
-        queued_ = what == queued;
-        return machine_.on_answer(core::busy{{}, any_ms(0, 3000), queued_}, now_);
+        queued_ = queued_ || what == queued;
+        return machine_.on_answer(
+            core::busy{{}, any_ms(0, 3000), what == queued, std::chrono::seconds{1}}, now_);
       case granted: {
         now_ += 3 * took;
         const core::grant got{fencing_token{1}, any_ms(20, 200), sent};

@@ -33,8 +33,8 @@ acquire_rule waiting_for(duration wait) {
 }
 
 grant granted_at(time_point sent) { return {fencing_token{42}, 30s, sent}; }
-busy held_for(std::optional<duration> remaining, bool will_wake = false) {
-  return {holder{.host = "elsewhere"}, remaining, will_wake};
+busy held_for(std::optional<duration> remaining) {
+  return {holder{.host = "elsewhere"}, remaining, false, {}};
 }
 failure of(errc code) { return {code, "what happened"}; }
 

@@ -90,13 +90,15 @@ TEST(SlotTag, IsTheSameForEver) {
   EXPECT_EQ(slot_tag(16383), "6ZJ");
 }
 
-RC_GTEST_PROP(SlotKey, LivesInTheSlotOfTheLockWhateverItsName, ()) {
+RC_GTEST_PROP(OurKeys, LiveInTheSlotOfTheLockWhateverItsName, ()) {
   const auto key = *rc::gen::container<std::string>(
       rc::gen::oneOf(rc::gen::arbitrary<char>(), rc::gen::element('{', '}', 'a')));
-  const auto slot = slot_key(key);
-  RC_ASSERT(hash_slot(slot) == hash_slot(key));
-  RC_ASSERT(slot.starts_with(reserved_prefix));
-  RC_ASSERT(slot.ends_with("}:slot"));
+  const lock_keys keys{key};
+  for (const auto& ours : {keys.slot, keys.queue, keys.waiters}) {
+    RC_ASSERT(hash_slot(ours) == hash_slot(key));
+    RC_ASSERT(ours.starts_with(reserved_prefix));
+  }
+  RC_ASSERT(keys.slot.ends_with("}:slot"));
 }
 
 TEST(Holder, IsReadableInTheStore) {

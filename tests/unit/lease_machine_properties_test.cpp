@@ -141,7 +141,7 @@ loss play(lease_machine& lease, model& expected, const step& s, time_point now) 
 
 RC_GTEST_PROP(LeaseMachineProperty, AgreesWithTheModelOnWhenItIsHeldAndUntilWhen, ()) {
   const auto rule = *any_rule();
-  lease_machine lease{rule, {fencing_token{1}, rule.ttl, origin}};
+  lease_machine lease{rule, {fencing_token{1}, rule.ttl, origin}, origin};
   model expected{rule, rule.ttl};
   auto now = origin;
   for (const auto& s : *any_life()) {
@@ -154,7 +154,7 @@ RC_GTEST_PROP(LeaseMachineProperty, AgreesWithTheModelOnWhenItIsHeldAndUntilWhen
 
 RC_GTEST_PROP(LeaseMachineProperty, TellsLossExactlyOnceAndNeverAfterItsEnd, ()) {
   const auto rule = *any_rule();
-  lease_machine lease{rule, {fencing_token{1}, rule.ttl, origin}};
+  lease_machine lease{rule, {fencing_token{1}, rule.ttl, origin}, origin};
   model expected{rule, rule.ttl};
   auto now = origin;
   int told = 0;
@@ -181,7 +181,7 @@ RC_GTEST_PROP(LeaseMachineProperty, TellsLossExactlyOnceAndNeverAfterItsEnd, ())
 // hears its answer some time later. It must never find itself woken with nothing to do.
 RC_GTEST_PROP(LeaseMachineProperty, NextEventNeverMakesItsCallerSpin, ()) {
   const auto rule = *any_rule();
-  lease_machine lease{rule, {fencing_token{1}, rule.ttl, origin}};
+  lease_machine lease{rule, {fencing_token{1}, rule.ttl, origin}, origin};
   const auto slack = core::renewal_slack(rule.ttl);
   auto now = origin;
   for (const auto& s : *any_life()) {
@@ -205,7 +205,7 @@ RC_GTEST_PROP(LeaseMachineProperty, RenewedInTimeItIsHeldForAsLongAsIsAllowed, (
   auto rule = *any_rule();
   rule.renew = true;
   rule.progress_within = 0ns;
-  lease_machine lease{rule, {fencing_token{1}, rule.ttl, origin}};
+  lease_machine lease{rule, {fencing_token{1}, rule.ttl, origin}, origin};
   for (int round = 0; round < 100; ++round) {
     const auto now = lease.next_event();
     if (rule.max_hold > 0ns && now == origin + rule.max_hold) {

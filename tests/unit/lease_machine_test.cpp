@@ -22,7 +22,7 @@ constexpr lease_rule plain{.ttl = 30s, .validity = {.drift_per_mille = 10, .marg
 constexpr time_point plain_deadline = sent + 26'700ms;
 
 lease_machine held_with(const lease_rule& rule, duration ttl = 30s) {
-  return lease_machine{rule, {fencing_token{7}, ttl, sent}};
+  return lease_machine{rule, {fencing_token{7}, ttl, sent}, sent};
 }
 
 lease_rule with_max_hold(duration most) {
@@ -208,7 +208,7 @@ TEST(LeaseMachine, FailedRenewalIsTriedAgainSoonUntilTheDeadline) {
 TEST(LeaseMachine, PauseBetweenFailedRenewalsFollowsTheTtlWithinBounds) {
   const auto pause = [](duration ttl) {
     const lease_rule rule{.ttl = ttl, .validity = {.drift_per_mille = 0, .margin = 0ns}};
-    lease_machine lease{rule, {fencing_token{1}, ttl, sent}};
+    lease_machine lease{rule, {fencing_token{1}, ttl, sent}, sent};
     EXPECT_EQ(lease.renewal_failed(sent), loss::none);
     return lease.next_event() - sent;
   };

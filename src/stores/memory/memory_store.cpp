@@ -18,6 +18,9 @@ namespace {
 // Leases are renewed one by one, in this process; a batch only bounds how long the lock is held.
 constexpr std::size_t renewals_per_call = 1000;
 
+// Nothing gets lost between threads; this is only so that no wait is endless.
+constexpr core::duration ask_within = std::chrono::seconds{1};
+
 struct entry {
   // Who holds it, if `expires` is not past.
   core::owner_id id;
@@ -81,7 +84,7 @@ class memory_lock final : public store_lock {
     }
     if (place == queue.end()) queue.push_back(who.id);
     const auto left = entry_.held(now) ? entry_.expires - now : core::duration::zero();
-    return core::busy{entry_.who, left, true};
+    return core::busy{entry_.who, left, true, ask_within};
   }
 
   void wait(attempt& who, core::time_point until, const std::stop_token& stop) override {

@@ -306,8 +306,15 @@ void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
   held.lock();
 }
 
+runtime::unique_fd channel::take() {
+  const lock held{m_};
+  broken_ = true;
+  return std::move(fd_);
+}
+
 void channel::break_off(const std::string& why) {
   lock held{m_};
+  if (!fd_) return;
   break_locked(held, why, errc::outcome_unknown);
   // Wakes a leader that sleeps on the socket.
   ::shutdown(fd_.get(), SHUT_RDWR);

@@ -71,6 +71,9 @@ class channel {
   [[nodiscard]] bool suspect() const noexcept { return suspect_.load(); }
   void break_off(const std::string& why);
 
+  // Gives the connection away, for another use than commands and replies. Only when idle.
+  [[nodiscard]] runtime::unique_fd take();
+
   // How many callers the pool has put here; the pool's business.
   int users = 0;
 
@@ -108,7 +111,7 @@ class channel {
   bool poll_briefly(core::duration& waited, std::size_t& got, int& error, char* into,
                     std::size_t room);
 
-  const runtime::unique_fd fd_;
+  runtime::unique_fd fd_;
   const std::string node_;
   const core::duration spin_;
   const reply_reader reader_;  // the leader's

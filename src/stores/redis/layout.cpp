@@ -104,8 +104,11 @@ std::string slot_tag(unsigned slot) {
   return {};
 }
 
-std::string slot_key(std::string_view lock_key) {
-  return std::string{reserved_prefix} + slot_tag(hash_slot(lock_key)) + "}:slot";
+lock_keys::lock_keys(std::string lock_key) : lock{std::move(lock_key)} {
+  const auto ours = std::string{reserved_prefix} + slot_tag(hash_slot(lock)) + "}:";
+  slot = ours + "slot";
+  queue = ours + "queue:" + lock;
+  waiters = ours + "waiters:" + lock;
 }
 
 std::string describe_holder(std::string_view host, std::int64_t pid, std::string_view label) {

@@ -9,6 +9,10 @@
 //                             text of three letters that hashes to the lock's own slot, so that
 //                             a script may touch both. ({name} would break on a name like "a}b".)
 //
+//   holdfast:{<tag>}:queue:<key>    a list of who waits, first come first; gone when nobody does
+//   holdfast:{<tag>}:waiters:<key>  a hash: when each of them was last heard of
+//   holdfast:inbox:<32 hex>         a channel for each client: grants are sent there
+//
 // A version shares locks with the one before and the one after it. Further apart is an error.
 #pragma once
 
@@ -30,7 +34,15 @@ inline constexpr std::string_view reserved_prefix = "holdfast:{";
 [[nodiscard]] unsigned hash_slot(std::string_view key) noexcept;
 // Three letters whose hash slot this is. Part of the stored layout: the same for ever.
 [[nodiscard]] std::string slot_tag(unsigned slot);
-[[nodiscard]] std::string slot_key(std::string_view lock_key);
+
+// The keys of one lock.
+struct lock_keys {
+  explicit lock_keys(std::string lock_key);
+  std::string lock;
+  std::string slot;
+  std::string queue;
+  std::string waiters;
+};
 
 // "host=…;pid=…;label=…", with what would break the format as %XX.
 [[nodiscard]] std::string describe_holder(std::string_view host, std::int64_t pid,

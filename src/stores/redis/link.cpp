@@ -266,6 +266,14 @@ result<std::shared_ptr<channel>> link::connect(core::time_point until) {
   return fresh;
 }
 
+result<runtime::unique_fd> link::open_apart(core::time_point until) const {
+  auto fd = where_.connect(until);
+  if (!fd) return fd;
+  channel fresh{std::move(*fd), where_.node, core::duration::zero()};
+  if (auto ok = greet(fresh, until); !ok) return fail(std::move(ok.error()));
+  return fresh.take();
+}
+
 // HELLO says in one round trip whether this is Redis, 6.0 or newer, and logs in.
 result<void> link::greet(channel& fresh, core::time_point until) const {
   const bool log_in = !where_.password.empty() || !where_.user.empty();

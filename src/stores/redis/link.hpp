@@ -89,6 +89,9 @@ class link {
                                    const trace& behind = {});
   [[nodiscard]] result<reply> look(std::string_view bytes, core::time_point until);
 
+  // A connection of its own, logged in, for a use that is not ours.
+  [[nodiscard]] result<runtime::unique_fd> open_apart(core::time_point until) const;
+
   // Sends without waiting, if a connection is open; nothing otherwise. `done` as channel::post().
   [[nodiscard]] trace post(const script_call& script, const trace& behind, channel::on_reply done);
 

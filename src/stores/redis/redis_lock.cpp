@@ -16,11 +16,25 @@ namespace {
 
 using views = std::array<std::string_view, 0>;
 
-// Asks of an attempt that were sent and not answered: a release must follow each of them, on its
-// own connection, where it cannot overtake.
-struct trail {
+// Entries in one lock's queue; beyond it an acquisition fails with errc::overloaded.
+constexpr std::string_view queue_entries_max = "10000";
+// What an attempt that was not granted at once has to remember.
+struct waiting {
+  // Asks that were sent and not answered: a release must follow each of them, on its own
+  // connection, where it cannot overtake.
   std::vector<trace> unanswered;
+  // Its entry in the queue; empty: not joined.
+  std::string entry;
+  // The latest answer that said "queued": a grant came after it, so its validity counts from when
+  // that request was sent, and its token is above the counter of then.
+  core::time_point queued_from{};
+  std::uint64_t counter = 0;
 };
+
+waiting& memory_of(attempt& who) {
+  if (!who.memory) who.memory = std::make_shared<waiting>();
+  return *static_cast<waiting*>(who.memory.get());
+}
 
 std::string milliseconds_text(core::duration value) {
   // Rounded up: the store must not let go before we think it does.
@@ -47,12 +61,15 @@ std::optional<core::duration> read_pttl(const redisReply& pttl) {
 }  // namespace
 
 redis_lock::redis_lock(std::shared_ptr<server> on, std::string key)
-    : server_{std::move(on)}, key_{std::move(key)}, slot_key_{slot_key(key_)} {}
+    : server_{std::move(on)}, keys_{std::move(key)} {}
 
-script_call redis_lock::release_script(const core::owner_id& id) const {
-  const std::array<std::string_view, 1> keys{key_};
-  const std::array<std::string_view, 1> args{id.text()};
-  return {scripts::release, keys, args};
+std::array<std::string_view, 4> redis_lock::keys() const noexcept {
+  return {keys_.lock, keys_.slot, keys_.queue, keys_.waiters};
+}
+
+script_call redis_lock::release_script(const core::owner_id& id, std::string_view entry) const {
+  const std::array<std::string_view, 2> args{id.text(), entry};
+  return {scripts::release, keys(), args};
 }
 
 redis_lock::unanswered_releases redis_lock::pending_releases() {
@@ -67,23 +84,58 @@ void redis_lock::release_answered(const core::owner_id& id) {
 }
 
 result<core::answer> redis_lock::ask(attempt& who, core::time_point until) {
-  auto answer = ask_once(who, until);
-  if (!answer || !answer->in_the_way) return std::move(answer).map(&asked::answer);
-  // Our own release did not get through yet. To the caller the lock is free: see to it.
-  auto freed = release_by_id(*server_, release_script(*answer->in_the_way), until, false);
-  if (!freed) return fail(std::move(freed.error()));
-  answer = ask_once(who, until);
-  return std::move(answer).map(&asked::answer);
+  if (auto granted = take_delivered(who)) return core::answer{*granted};
+  bool joining = who.may_wait && server_->grants.is_open();
+  for (int calls = 0; calls < hand_over_calls_max; ++calls) {
+    auto got = ask_once(who, joining, until);
+    if (!got) return fail(std::move(got.error()));
+    if (got->call_again) continue;
+    if (got->in_the_way) {
+      // Our own release did not get through yet. To the caller the lock is free: see to it.
+      auto freed = release_by_id(*server_, release_script(*got->in_the_way, {}), until, false);
+      if (!freed) return fail(std::move(freed.error()));
+      continue;
+    }
+    if (joining || !who.may_wait || std::holds_alternative<core::grant>(got->answer)) {
+      return std::move(got->answer);
+    }
+    // Busy, and we are to wait. If there can be no inbox, that is by polling.
+    if (!server_->grants.open(until)) return std::move(got->answer);
+    joining = true;
+  }
+  return fail(errc::store_busy, "the lock's queue is full of waiters that are gone");
 }
 
-result<redis_lock::asked> redis_lock::ask_once(attempt& who, core::time_point until) {
+// A grant that was sent to our inbox. One whose token is not above the counter of the latest
+// answer is from before that: granted, not taken up in time, and given to others since.
+std::optional<core::grant> redis_lock::take_delivered(attempt& who) {
+  if (!who.memory || memory_of(who).entry.empty()) return std::nullopt;
+  const auto& mine = memory_of(who);
+  const auto message = server_->grants.take(who.id);
+  if (!message || message->token.value() <= mine.counter) return std::nullopt;
+  server_->grants.forget(who.id);
+  return core::grant{message->token, message->claim, mine.queued_from, message->block};
+}
+
+result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core::time_point until) {
   const auto ttl = milliseconds_text(who.ttl);
+  const auto claim = milliseconds_text(who.claim_ttl);
+  const auto block = std::to_string(who.block);
   static const auto written = std::to_string(layout_written);
   static const auto readable = std::to_string(layout_readable_max);
   const auto holder_text = describe_holder(server_->host, ::getpid(), who.label);
-  const std::array<std::string_view, 2> keys{key_, slot_key_};
-  const std::array<std::string_view, 5> args{who.id.text(), ttl, written, readable, holder_text};
-  const script_call script{scripts::acquire, keys, args};
+  if (joining && memory_of(who).entry.empty()) {
+    const auto joined = std::chrono::duration_cast<std::chrono::milliseconds>(
+        runtime::wall_now().time_since_epoch());
+    memory_of(who).entry = std::string{who.id.text()} + ';' + server_->grants.name() + ';' + claim +
+                           ';' + block + ';' + written + ';' + std::to_string(joined.count()) +
+                           ';' + holder_text;
+    server_->grants.expect(who.id);
+  }
+  const std::string_view entry = joining ? memory_of(who).entry : std::string_view{};
+  const std::array<std::string_view, 8> args{who.id.text(), ttl,   written,           readable,
+                                             holder_text,   entry, queue_entries_max, block};
+  const script_call script{scripts::acquire, keys(), args};
 
   ++who.asks;
   const auto counted_from = runtime::now();
@@ -93,46 +145,73 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, core::time_point un
   auto answer = server_->calls.run(script, until, releases.last, &used);
   if (!answer) {
     if (answer.error().code == errc::outcome_unknown) {
-      if (!who.memory) who.memory = std::make_shared<trail>();
-      static_cast<trail*>(who.memory.get())->unanswered.push_back(std::move(used));
+      memory_of(who).unanswered.push_back(std::move(used));
       server_->watch_replies();
     }
     return fail(std::move(answer.error()));
   }
-  const auto fields = elements_of(**answer);
-  if (fields.size() < 2) return fail(strange_answer(server_->calls.node()));
-  if (fields[0]->integer == 1) {
-    return asked{core::grant{read_token(text_of(*fields[1])), who.ttl, counted_from}, {}};
+  return read_answer(who, **answer, counted_from, releases.ids, *server_);
+}
+
+result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply& answer,
+                                                  core::time_point counted_from,
+                                                  const std::vector<core::owner_id>& releasing,
+                                                  server& on) {
+  const auto fields = elements_of(answer);
+  const auto kind = fields.empty() ? -1 : fields[0]->integer;
+  asked got;
+  if (kind == 3) {
+    got.call_again = true;
+    return got;
   }
-  if (fields.size() < 3) return fail(strange_answer(server_->calls.node()));
+  if (kind == 1 && fields.size() >= 2) {
+    if (who.memory) on.grants.forget(who.id);
+    got.answer = core::grant{read_token(text_of(*fields[1])), who.ttl, counted_from, who.block};
+    return got;
+  }
+  const bool queued = kind == 2;
+  if (fields.size() < (queued ? 5U : 3U)) return fail(strange_answer(on.calls.node()));
   const auto value = text_of(*fields[2]);
   auto holder = parse_holder(value);
   if (!holder) return fail(std::move(holder.error()));
-  const auto id = core::owner_id::parse(value.substr(0, core::owner_id::digits));
-  const bool ours =
-      id && std::find(releases.ids.begin(), releases.ids.end(), *id) != releases.ids.end();
-  return asked{core::busy{std::move(*holder), read_pttl(*fields[1]), false},
-               ours ? id : std::nullopt};
+  core::busy busy{std::move(*holder), read_pttl(*fields[1]), queued, {}};
+  if (queued) {
+    auto& mine = memory_of(who);
+    mine.queued_from = counted_from;
+    mine.counter = read_token(text_of(*fields[3])).value();
+    const bool must_look = fields[4]->integer == 1;
+    if (!must_look) busy.ask_within = who.claim_ttl / asks_per_claim;
+  } else {
+    const auto id = core::owner_id::parse(value.substr(0, core::owner_id::digits));
+    const bool ours = id && std::find(releasing.begin(), releasing.end(), *id) != releasing.end();
+    if (ours) got.in_the_way = id;
+  }
+  got.answer = std::move(busy);
+  return got;
 }
 
 void redis_lock::wait(attempt& who, core::time_point until, const std::stop_token& stop) {
-  static_cast<void>(who);
-  runtime::sleep_until(until, stop);
+  const bool joined = who.memory && !memory_of(who).entry.empty();
+  if (joined && server_->grants.is_open()) {
+    server_->grants.wait(who.id, until, stop);
+  } else {
+    runtime::sleep_until(until, stop);
+  }
 }
 
 result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
-  const auto script = release_script(who.id);
+  auto& mine = memory_of(who);
+  const auto script = release_script(who.id, mine.entry);
   std::size_t open = 0;
-  if (const auto* asks = static_cast<trail*>(who.memory.get())) {
-    for (const auto& one : asks->unanswered) {
-      if (one.answered() && !one.on->broken()) continue;
-      ++open;
-      // As source: nobody is there to send it again if the server does not know its hash.
-      if (!one.on->broken()) static_cast<void>(one.on->post(script.by_source(), nullptr));
-    }
-    server_->watch_replies();
+  for (const auto& one : mine.unanswered) {
+    if (one.answered() && !one.on->broken()) continue;
+    ++open;
+    // As source: nobody is there to send it again if the server does not know its hash.
+    if (!one.on->broken()) static_cast<void>(one.on->post(script.by_source(), nullptr));
   }
+  if (open > 0) server_->watch_replies();
   auto said = release_by_id(*server_, script, until, false);
+  server_->grants.forget(who.id);
   if (!said || open == 0) return said;
   // An ask is still on its way, or went down with its connection. Only having found its lock, and
   // no other's, proves that it will not arrive after this.
@@ -141,11 +220,11 @@ result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
 }
 
 result<removal> redis_lock::release(const core::owner_id& id, core::time_point until) {
-  return release_by_id(*server_, release_script(id), until, false);
+  return release_by_id(*server_, release_script(id, {}), until, false);
 }
 
 void redis_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
-  auto script = std::make_shared<const script_call>(release_script(id));
+  auto script = std::make_shared<const script_call>(release_script(id, {}));
   // Keeps this object: whoever opens the name again meanwhile must find what is under way.
   const auto ended = [self = shared_from_this(), id] {
     self->release_answered(id);
@@ -160,7 +239,8 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
     if (!queued) ended();  // the TTL frees it
   };
   auto done = [ended, try_again](const result<reply>& answer) {
-    if (answer && (*answer)->type == REDIS_REPLY_INTEGER) {
+    const bool answered = answer && (*answer)->type == REDIS_REPLY_INTEGER;
+    if (answered && (*answer)->integer != hand_over_unfinished) {
       ended();
     } else {
       try_again(!answer && answer.error().code == errc::outcome_unknown);
@@ -186,20 +266,19 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
 }
 
 result<lock_status> redis_lock::inspect(core::time_point until) {
-  const std::array<std::string_view, 1> keys{key_};
+  const std::array<std::string_view, 1> one{keys_.lock};
   auto answer =
-      server_->calls.look({scripts::inspect, keys, views{}}, until, pending_releases().last);
+      server_->calls.look({scripts::inspect, one, views{}}, until, pending_releases().last);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   if (fields.size() < 2) return fail(strange_answer(server_->calls.node()));
-  return read_status(key_.substr(server_->prefix.size()), *fields[0], *fields[1]);
+  return read_status(keys_.lock.substr(server_->prefix.size()), *fields[0], *fields[1]);
 }
 
 result<void> redis_lock::break_with(fencing_token token, core::time_point until) {
   const auto text = to_string(token);
-  const std::array<std::string_view, 1> keys{key_};
   const std::array<std::string_view, 1> args{text};
-  auto answer = server_->calls.run({scripts::break_, keys, args}, until);
+  auto answer = server_->calls.run({scripts::break_, keys(), args}, until);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   if (fields.empty()) return fail(strange_answer(server_->calls.node()));
@@ -219,10 +298,10 @@ result<void> redis_lock::break_with(fencing_token token, core::time_point until)
 result<renewal> redis_lock::extend(const core::owner_id& id, core::duration ttl,
                                    core::time_point until) {
   const auto ttl_text = milliseconds_text(ttl);
-  const std::array<std::string_view, 1> keys{key_};
+  const std::array<std::string_view, 1> one{keys_.lock};
   const std::array<std::string_view, 2> args{id.text(), ttl_text};
   const auto counted_from = runtime::now();
-  auto answer = server_->calls.run({scripts::renew, keys, args}, until, pending_releases().last);
+  auto answer = server_->calls.run({scripts::renew, one, args}, until, pending_releases().last);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   if (fields.size() < 3) return fail(strange_answer(server_->calls.node()));

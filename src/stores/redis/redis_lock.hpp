@@ -1,15 +1,21 @@
 // One lock on a Redis server.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "stores/redis/layout.hpp"
 #include "stores/redis/server.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::stores::redis {
+
+// A waiter says "still here" this often within a claim TTL: often enough that one lost message or
+// slow answer does not make it look silent.
+inline constexpr int asks_per_claim = 4;
 
 class redis_lock final : public store_lock, public std::enable_shared_from_this<redis_lock> {
  public:
@@ -25,10 +31,12 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   result<renewal> extend(const core::owner_id& id, core::duration ttl,
                          core::time_point until) override;
 
-  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  [[nodiscard]] const std::string& key() const noexcept { return keys_.lock; }
 
  private:
-  [[nodiscard]] script_call release_script(const core::owner_id& id) const;
+  [[nodiscard]] std::array<std::string_view, 4> keys() const noexcept;
+  // `entry`: the attempt's place in the queue, to be left; empty if it never joined.
+  [[nodiscard]] script_call release_script(const core::owner_id& id, std::string_view entry) const;
   struct unanswered_releases {
     trace last;                       // an ask must come after it
     std::vector<core::owner_id> ids;  // whose lock is ours to take away, if an ask meets it
@@ -36,14 +44,20 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   [[nodiscard]] unanswered_releases pending_releases();
   struct asked {
     core::answer answer;
-    std::optional<core::owner_id> in_the_way;  // held by a lease that we have given back already
+    std::optional<core::owner_id> in_the_way{};  // held by a lease that we have given back already
+    bool call_again = false;
   };
-  [[nodiscard]] result<asked> ask_once(attempt& who, core::time_point until);
+  [[nodiscard]] result<asked> ask_once(attempt& who, bool joining, core::time_point until);
+  // `releasing`: leases that we had given back when we asked.
+  [[nodiscard]] static result<asked> read_answer(attempt& who, const redisReply& answer,
+                                                 core::time_point counted_from,
+                                                 const std::vector<core::owner_id>& releasing,
+                                                 server& on);
+  [[nodiscard]] std::optional<core::grant> take_delivered(attempt& who);
   void release_answered(const core::owner_id& id);
 
   const std::shared_ptr<server> server_;
-  const std::string key_;
-  const std::string slot_key_;
+  const lock_keys keys_;
 
   std::mutex m_;
   // Protected by m_.

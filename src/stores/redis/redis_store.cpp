@@ -62,6 +62,7 @@ class redis_store final : public store {
   void close_links() noexcept {
     server_->calls.close();
     server_->renewals.close();
+    server_->grants.close();
   }
   void compare_clocks(const redisReply& seconds, const redisReply& micros, core::time_point sent);
   result<void> append_statuses(std::span<const std::string> keys, core::time_point until,

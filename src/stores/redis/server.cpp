@@ -9,6 +9,7 @@
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/sleep.hpp"
+#include "stores/redis/layout.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -36,6 +37,7 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
       renewals{config.server,
                link_limits{1, core::duration::zero()},
                {nullptr, [this] { watch_replies(); }}},
+      grants{calls, [this](const grant_message& stray) { give_back(stray); }},
       prefix{std::move(config.prefix)},
       promises{std::move(config.promises)},
       host{host_name()},
@@ -81,17 +83,32 @@ void server::sweep() {
   if (renewals.sweep(now) || more) watch_replies();
 }
 
+// Granted to an attempt that nobody here knows any more.
+void server::give_back(const grant_message& grant) {
+  const lock_keys keys{grant.key};
+  const std::array<std::string_view, 4> names{keys.lock, keys.slot, keys.queue, keys.waiters};
+  const std::array<std::string_view, 2> args{grant.id.text(), {}};
+  static_cast<void>(calls.post({scripts::release, names, args}, {}, nullptr));
+  watch_replies();
+}
+
 result<removal> release_by_id(server& on, const script_call& script, core::time_point until,
                               bool unanswered_before) {
   core::release_machine machine{until, runtime::random_bits()};
   if (unanswered_before) static_cast<void>(machine.on_failure(errc::outcome_unknown, until));
+  bool was_ours = false;
+  int calls = 0;
   for (;;) {
     auto answer = on.calls.run(script, machine.patience(runtime::now()));
     if (answer) {
       const auto said = (*answer)->integer;
-      return machine.on_answer(said == 1   ? removal::released
-                               : said == 0 ? removal::gone
-                                           : removal::taken);
+      if (said == hand_over_unfinished && ++calls < hand_over_calls_max) {
+        was_ours = true;
+        continue;
+      }
+      return machine.on_answer(said > 0 || was_ours ? removal::released
+                               : said == 0          ? removal::gone
+                                                    : removal::taken);
     }
     const auto again = machine.on_failure(answer.error().code, runtime::now());
     if (!again) {

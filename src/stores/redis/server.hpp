@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "runtime/background.hpp"
+#include "stores/redis/inbox.hpp"
 #include "stores/redis/link.hpp"
 #include "stores/redis/redis_store.hpp"
 #include "stores/store.hpp"
@@ -22,6 +23,7 @@ class server : public std::enable_shared_from_this<server> {
   // behind anything.
   link calls;
   link renewals;
+  inbox grants;
   const std::string prefix;
   const guarantees promises;
   const std::string host;
@@ -39,6 +41,7 @@ class server : public std::enable_shared_from_this<server> {
 
  private:
   void sweep();
+  void give_back(const grant_message& grant);
 
   const std::shared_ptr<runtime::background> background_;
   std::atomic<bool> sweep_planned_{false};
@@ -47,7 +50,13 @@ class server : public std::enable_shared_from_this<server> {
   std::size_t releases_ = 0;  // protected by m_
 };
 
+// What the release script says when it has not found the next holder yet.
+inline constexpr long long hand_over_unfinished = 2;
+// Calls it takes to pass over a full queue of dead entries, five hundred at a time, and some.
+inline constexpr int hand_over_calls_max = 25;
+
 // Asks for the release until it is answered or the machine gives up.
+// A release that could not name the next holder in one go is asked for again.
 [[nodiscard]] result<removal> release_by_id(server& on, const script_call& script,
                                             core::time_point until, bool unanswered_before);
 

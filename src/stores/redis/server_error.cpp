@@ -75,6 +75,11 @@ failure translate_error(std::string_view said, const std::string& node) {
                 "): update this program",
             {{node, shown}}};
   }
+  if (said.find("HOLDFAST_FULL") != std::string_view::npos) {
+    return {errc::overloaded,
+            "too many wait for this lock already: its queue is full (" + node + ")",
+            {{node, shown}}};
+  }
   for (const auto& one : rules) {
     const bool direct = said.starts_with(one.starts);
     const bool wrapped = !direct && inner != std::string_view::npos &&

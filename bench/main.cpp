@@ -1,0 +1,46 @@
+// Runs the benchmarks: us and a baseline, in the same run, on servers of its own.
+//
+//   holdfast_bench [--quick] [--json FILE] [--svg FILE] [CASE…]
+#include <cstdio>
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+
+#include "bench.hpp"
+#include "support/redis_server.hpp"
+
+int main(int argc, char** argv) {
+  using namespace holdfast::bench;
+  CLI::App app{"Measures Holdfast beside a baseline in the same run."};
+  bool quick = false;
+  std::string json_file;
+  std::string svg_file;
+  std::vector<std::string> wanted;
+  app.add_flag("--quick", quick, "Fewer and shorter rounds: under two minutes");
+  app.add_option("--json", json_file, "Write the results there, too");
+  app.add_option("--svg", svg_file, "Draw the results there");
+  app.add_option("CASE", wanted, "Only cases whose names begin so");
+  CLI11_PARSE(app, argc, argv);
+
+  const holdfast::test::redis_server server{{.tcp = true}};
+  servers at;
+  at.port = server.port();
+  at.socket_path = server.socket_path();
+
+  effort how;
+  if (quick) how = {3, std::chrono::milliseconds{500}};
+  std::vector<result> results;
+  auto cases = uncontended_cases(at);
+  for (auto& one : contended_cases(at))
+    cases.push_back(std::move(one));
+  for (const auto& one : cases) {
+    const bool chosen = wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&](auto& w) {
+                          return one.name.starts_with(w);
+                        });
+    if (chosen) results.push_back(measure(one, how));
+  }
+  std::fputs(table(results).c_str(), stdout);
+  if (!json_file.empty()) std::ofstream{json_file} << json(results);
+  if (!svg_file.empty()) std::ofstream{svg_file} << picture(results);
+  return 0;
+}

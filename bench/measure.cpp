@@ -1,0 +1,47 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "bench.hpp"
+
+namespace holdfast::bench {
+
+double quantile(std::vector<double>& of, double share) {
+  if (of.empty()) return 0;
+  const auto index =
+      std::min(of.size() - 1, static_cast<std::size_t>(share * static_cast<double>(of.size())));
+  std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(index), of.end());
+  return of[index];
+}
+
+double median(std::vector<double> of) { return quantile(of, 0.5); }
+
+result measure(const bench_case& one, const effort& how) {
+  std::vector<double> ours;
+  std::vector<double> baseline;
+  std::vector<double> ratios;
+  for (int round = 0; round < how.rounds; ++round) {
+    std::fprintf(stderr, "\r\033[K%s: round %d of %d", one.name.c_str(), round + 1, how.rounds);
+    // Turns change order, so that neither side always has the warmer machine.
+    const bool we_begin = round % 2 == 0;
+    if (we_begin) ours.push_back(one.ours(how.each));
+    baseline.push_back(one.baseline(how.each));
+    if (!we_begin) ours.push_back(one.ours(how.each));
+    ratios.push_back(ours.back() / baseline.back());
+  }
+  std::fprintf(stderr, "\r\033[K");
+  result r;
+  r.name = one.name;
+  r.what = one.what;
+  r.unit = one.unit;
+  r.baseline_is = one.baseline_is;
+  r.ours = median(ours);
+  r.baseline = median(baseline);
+  r.ratio = median(ratios);
+  r.ratio_low = *std::min_element(ratios.begin(), ratios.end());
+  r.ratio_high = *std::max_element(ratios.begin(), ratios.end());
+  r.goal = one.goal;
+  r.higher_is_better = one.higher_is_better;
+  return r;
+}
+
+}  // namespace holdfast::bench

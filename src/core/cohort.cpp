@@ -1,0 +1,15 @@
+#include "core/cohort.hpp"
+
+#include <algorithm>
+
+namespace holdfast::core {
+
+std::uint64_t tokens_wanted(std::size_t waiting_here) noexcept {
+  return std::min<std::uint64_t>(cohort_hands_max, waiting_here + 1);
+}
+
+bool cohort_turn::may_pass(time_point valid_until, duration ttl, time_point now) const noexcept {
+  return next_ < end_ && now - since_ < cohort_time_max && valid_until - now > ttl / 4;
+}
+
+}  // namespace holdfast::core

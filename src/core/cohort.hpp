@@ -1,0 +1,39 @@
+// Decides whether a lock that is given back goes to the next thread here or back to the store.
+#pragma once
+
+#include <cstdint>
+
+#include "core/types.hpp"
+
+namespace holdfast::core {
+
+// Other processes wait while a lock goes from thread to thread here: for so many hands, or so long.
+inline constexpr std::uint64_t cohort_hands_max = 64;
+inline constexpr duration cohort_time_max = std::chrono::milliseconds{10};
+
+// How many tokens to reserve: as many as can be used, because each takes the counter further ahead
+// of the clock that backs it up.
+[[nodiscard]] std::uint64_t tokens_wanted(std::size_t waiting_here) noexcept;
+
+// A grant of the store as it goes from hand to hand. A value type.
+class cohort_turn {
+ public:
+  cohort_turn() noexcept = default;
+  cohort_turn(const grant& granted, time_point now) noexcept
+      : next_{granted.token.value() + 1},
+        end_{granted.token.value() + granted.block},
+        since_{now} {}
+
+  // Whether it may go on to another hand: a token is left, its time is not up, and what is left of
+  // its validity (`valid_until`, of a lease with this TTL) is worth having.
+  [[nodiscard]] bool may_pass(time_point valid_until, duration ttl, time_point now) const noexcept;
+  // The next hand's token. Only if it may pass.
+  [[nodiscard]] fencing_token pass() noexcept { return fencing_token{next_++}; }
+
+ private:
+  std::uint64_t next_ = 0;
+  std::uint64_t end_ = 0;
+  time_point since_{};
+};
+
+}  // namespace holdfast::core

@@ -1,0 +1,227 @@
+#include "stores/redis/inbox.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "runtime/clock.hpp"
+#include "runtime/random.hpp"
+#include "runtime/socket.hpp"
+
+namespace holdfast::stores::redis {
+
+namespace {
+
+constexpr std::size_t read_chunk_bytes = 8 * 1024;
+
+// Takes the text up to the next ; off `rest`.
+std::string_view field(std::string_view& rest) {
+  const auto end = rest.find(';');
+  const auto text = rest.substr(0, end);
+  rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+  return text;
+}
+
+std::uint64_t number(std::string_view text) {
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+void ring(int bell) {
+  const std::uint64_t once = 1;
+  // Full means that it rings already.
+  static_cast<void>(::write(bell, &once, sizeof once) > 0);
+}
+
+void silence(int bell) {
+  std::uint64_t rings = 0;
+  static_cast<void>(::read(bell, &rings, sizeof rings) > 0);
+}
+
+}  // namespace
+
+std::optional<grant_message> parse_grant(std::string_view payload) {
+  const auto id = core::owner_id::parse(field(payload));
+  if (!id) return std::nullopt;
+  grant_message grant;
+  grant.id = *id;
+  grant.token = fencing_token{number(field(payload))};
+  grant.claim = std::chrono::milliseconds{number(field(payload))};
+  grant.block = number(field(payload));
+  grant.key = std::string{payload};
+  return grant;
+}
+
+inbox::inbox(link& via, std::function<void(const grant_message&)> stray)
+    : via_{via},
+      name_{"holdfast:inbox:" + std::string{runtime::fresh_owner().text()}},
+      stray_{std::move(stray)},
+      bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {}
+
+bool inbox::is_open() {
+  const lock held{m_};
+  return connection_ != nullptr;
+}
+
+result<void> inbox::open(core::time_point until) {
+  const std::lock_guard one_at_a_time{opening_};
+  if (is_open()) return {};
+  auto fd = via_.open_apart(until);
+  if (!fd) return fail(std::move(fd.error()));
+  command subscribe{2};
+  subscribe.arg("SUBSCRIBE").arg(name_);
+  // A few bytes on a fresh connection always fit.
+  if (runtime::send_some(fd->get(), subscribe.bytes()).bytes != subscribe.bytes().size()) {
+    return fail(errc::store_unreachable, "cannot subscribe at " + via_.node());
+  }
+  reply_reader reader{::redisReaderCreate()};
+  std::array<char, 512> chunk{};
+  for (;;) {
+    void* got = nullptr;
+    if (::redisReaderGetReply(reader.get(), &got) != REDIS_OK) {
+      return fail(errc::incompatible, via_.node() + " does not speak the Redis protocol");
+    }
+    if (got != nullptr) {
+      const reply answer{static_cast<redisReply*>(got)};
+      if (answer->type != REDIS_REPLY_ERROR) break;
+      return fail(errc::not_permitted,
+                  via_.node() + " refuses SUBSCRIBE: waiting falls back to polling");
+    }
+    if (runtime::wait_ready(fd->get(), POLLIN, until) != runtime::readiness::ready) {
+      return fail(errc::store_unreachable, "no answer to SUBSCRIBE from " + via_.node());
+    }
+    const auto read = runtime::receive_some(fd->get(), chunk.data(), chunk.size());
+    if (read.error != 0) {
+      return fail(errc::store_unreachable, runtime::describe_io_error(read.error));
+    }
+    ::redisReaderFeed(reader.get(), chunk.data(), read.bytes);
+  }
+  const lock held{m_};
+  reader_ = std::move(reader);
+  connection_ = std::make_shared<runtime::unique_fd>(std::move(*fd));
+  return {};
+}
+
+// Under m_. Whoever waits asks again, and that opens it anew.
+void inbox::disconnect() {
+  connection_.reset();
+  for (auto& [id, one] : waiters_)
+    one.wake.notify_all();
+}
+
+void inbox::close() {
+  const lock held{m_};
+  disconnect();
+  ring(bell_.get());
+}
+
+void inbox::expect(const core::owner_id& id) {
+  const lock held{m_};
+  waiters_.try_emplace(id);
+}
+
+void inbox::forget(const core::owner_id& id) {
+  const lock held{m_};
+  waiters_.erase(id);
+}
+
+std::optional<grant_message> inbox::take(const core::owner_id& id) {
+  const lock held{m_};
+  const auto found = waiters_.find(id);
+  if (found == waiters_.end()) return std::nullopt;
+  return std::exchange(found->second.granted, std::nullopt);
+}
+
+void inbox::wait(const core::owner_id& id, core::time_point until, const std::stop_token& stop) {
+  const std::stop_callback on_stop{stop, [&] {
+                                     const lock held{m_};
+                                     const auto found = waiters_.find(id);
+                                     if (found == waiters_.end()) return;
+                                     found->second.stopped = true;
+                                     found->second.wake.notify_all();
+                                     ring(bell_.get());
+                                   }};
+  lock held{m_};
+  const auto found = waiters_.find(id);
+  if (found == waiters_.end()) return;
+  auto& mine = found->second;
+  mine.waits = true;
+  while (!mine.granted && !mine.stopped && connection_) {
+    const auto now = runtime::now();
+    if (now >= until) break;
+    if (!someone_reads_) {
+      someone_reads_ = true;
+      read_once(held, until);
+      someone_reads_ = false;
+    } else {
+      mine.wake.wait_for(held, std::min<core::duration>(until - now, std::chrono::hours{1}));
+    }
+  }
+  mine.waits = false;
+  if (!someone_reads_) wake_another();
+}
+
+// Under m_. Somebody has to read for those who still wait.
+void inbox::wake_another() {
+  for (auto& [id, one] : waiters_) {
+    if (one.waits && !one.granted) {
+      one.wake.notify_one();
+      return;
+    }
+  }
+}
+
+void inbox::read_once(lock& held, core::time_point until) {
+  const auto connection = connection_;
+  held.unlock();
+  std::array<char, read_chunk_bytes> chunk;
+  auto read = runtime::receive_some(connection->get(), chunk.data(), chunk.size());
+  if (read.would_block) {
+    const auto ready = runtime::wait_ready(connection->get(), POLLIN, until, bell_.get());
+    if (ready == runtime::readiness::woken) silence(bell_.get());
+    if (ready == runtime::readiness::ready) {
+      read = runtime::receive_some(connection->get(), chunk.data(), chunk.size());
+    }
+  }
+  held.lock();
+  if (connection != connection_) return;
+  if (read.error != 0) return disconnect();
+  if (read.bytes == 0) return;
+  ::redisReaderFeed(reader_.get(), chunk.data(), read.bytes);
+  std::vector<grant_message> strays;
+  for (;;) {
+    void* got = nullptr;
+    if (::redisReaderGetReply(reader_.get(), &got) != REDIS_OK) {
+      disconnect();
+      break;
+    }
+    if (got == nullptr) break;
+    const reply message{static_cast<redisReply*>(got)};
+    deliver(*message, strays);
+  }
+  if (strays.empty()) return;
+  held.unlock();
+  for (const auto& one : strays)
+    stray_(one);
+  held.lock();
+}
+
+void inbox::deliver(const redisReply& message, std::vector<grant_message>& strays) {
+  const auto fields = elements_of(message);
+  if (fields.size() != 3 || text_of(*fields[0]) != "message") return;
+  auto grant = parse_grant(text_of(*fields[2]));
+  if (!grant) return;
+  const auto found = waiters_.find(grant->id);
+  if (found == waiters_.end()) {
+    strays.push_back(std::move(*grant));
+    return;
+  }
+  found->second.granted = std::move(*grant);
+  found->second.wake.notify_all();
+}
+
+}  // namespace holdfast::stores::redis

@@ -1,0 +1,83 @@
+// Where grants arrive: one channel for a client and server, opened when it first has to wait.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include <holdfast/result.hpp>
+
+#include "core/types.hpp"
+#include "runtime/fd.hpp"
+#include "stores/redis/link.hpp"
+#include "stores/redis/resp.hpp"
+
+namespace holdfast::stores::redis {
+
+// A grant as the hand-over script sends it.
+struct grant_message {
+  core::owner_id id;
+  fencing_token token;
+  core::duration claim{};
+  std::uint64_t block = 1;
+  std::string key;
+};
+[[nodiscard]] std::optional<grant_message> parse_grant(std::string_view payload);
+
+// Thread-safe. There is no thread behind it: of those who wait, one reads for all; a grant for
+// another wakes that one. Messages are hints: whoever waits asks again in time anyway.
+class inbox {
+ public:
+  // `stray`: called with a grant that nobody here waits for, to be given back at once.
+  inbox(link& via, std::function<void(const grant_message&)> stray);
+  inbox(const inbox&) = delete;
+  inbox& operator=(const inbox&) = delete;
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  // Confirmed open by the server. Joining a queue before would lose grants for sure.
+  [[nodiscard]] bool is_open();
+  [[nodiscard]] result<void> open(core::time_point until);
+  void close();
+
+  // An attempt is about to join a queue, or has left it.
+  void expect(const core::owner_id& id);
+  void forget(const core::owner_id& id);
+
+  // Returns when a grant for `id` has come, at `until`, on stop, or when the connection broke.
+  void wait(const core::owner_id& id, core::time_point until, const std::stop_token& stop);
+  // The newest grant that came for `id`, once.
+  [[nodiscard]] std::optional<grant_message> take(const core::owner_id& id);
+
+ private:
+  struct waiter {
+    std::optional<grant_message> granted;
+    std::condition_variable wake;
+    bool waits = false;
+    bool stopped = false;
+  };
+  using lock = std::unique_lock<std::mutex>;
+
+  void read_once(lock& held, core::time_point until);
+  void deliver(const redisReply& message, std::vector<grant_message>& strays);
+  void wake_another();
+  void disconnect();
+
+  link& via_;
+  const std::string name_;
+  const std::function<void(const grant_message&)> stray_;
+  const runtime::unique_fd bell_;  // wakes the one who reads
+
+  std::mutex opening_;
+  std::mutex m_;
+  // Protected by m_.
+  std::shared_ptr<runtime::unique_fd> connection_;
+  reply_reader reader_;
+  std::map<core::owner_id, waiter> waiters_;
+  bool someone_reads_ = false;
+};
+
+}  // namespace holdfast::stores::redis

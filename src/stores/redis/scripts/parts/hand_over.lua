@@ -1,6 +1,7 @@
 -- Gives the free lock to the first waiter that is there. Wants parts/grant.lua, and `queue` and
--- `waiters`, the keys. The queue is a list of entries "id;inbox;claim TTL;block;layout;joined;holder"
--- as their owners wrote them; the hash `waiters` says when each id was last heard of, in ms.
+-- `waiters`, the keys. The queue is a list of entries, as their owners wrote them:
+-- "id;inbox;claim TTL;block;layout;joined;holder". The hash `waiters` says when each id was last
+-- heard of, in ms.
 --
 -- A waiter that left (not in the hash), fell silent for longer than its claim TTL, or whose process
 -- is gone (nobody listens to its inbox) is passed over; if it lives, it joins again when it asks.

@@ -38,15 +38,15 @@ class HOLDFAST_API mutex {
   [[nodiscard]] const std::string& name() const noexcept;
 
   // Asks once. Empty: somebody else holds it. Throws holdfast::error when the store cannot say.
-  [[nodiscard]] std::optional<lease> try_acquire(std::stop_token stop = {});
+  [[nodiscard]] std::optional<lease> try_acquire(const std::stop_token& stop = {});
 
   // Waits up to `wait` (zero or less: asks once; holdfast::forever: until stopped).
   // Empty: not acquired in time, or stopped.
   [[nodiscard]] std::optional<lease> try_acquire(std::chrono::nanoseconds wait,
-                                                 std::stop_token stop = {});
+                                                 const std::stop_token& stop = {});
 
   // Waits up to the client's wait limit. Throws errc::timed_out, errc::stopped, or what went wrong.
-  [[nodiscard]] lease acquire(std::stop_token stop = {});
+  [[nodiscard]] lease acquire(const std::stop_token& stop = {});
 
   // Takes up a lease that detach() let go of, here or in another process, by extending it.
   // Throws errc::lease_lost if it has ended.

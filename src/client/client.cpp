@@ -38,10 +38,10 @@ std::string_view version() noexcept { return HOLDFAST_VERSION; }
 observer::~observer() = default;
 
 client::client(std::string_view url, client_options options) {
-  auto parsed = value_or_throw(detail::parse_url(url));
+  const auto parsed = value_or_throw(detail::parse_url(url));
   value_or_throw(core::check(options));
   auto store_work = std::make_shared<runtime::background>(detail::store_threads_max);
-  auto store = detail::open_store(std::move(parsed), store_work);
+  auto store = detail::open_store(parsed, store_work);
   state_ = detail::client_state::make(std::move(store), std::move(store_work), std::move(options));
 }
 

@@ -35,8 +35,9 @@ std::shared_ptr<client_state> client_state::make(std::unique_ptr<stores::store> 
 }
 
 client_state::client_state(std::unique_ptr<stores::store> store,
-                           std::shared_ptr<runtime::background> store_work, client_options given)
-    : options{std::move(given)},
+                           std::shared_ptr<runtime::background> store_work,
+                           client_options options_given)
+    : options{std::move(options_given)},
       generation_{runtime::fork_generation()},
       losses_{loss_threads_max},
       events_{event_threads_max},

@@ -91,7 +91,7 @@ class client_state : public std::enable_shared_from_this<client_state> {
 
  private:
   client_state(std::unique_ptr<stores::store> store,
-               std::shared_ptr<runtime::background> store_work, client_options options);
+               std::shared_ptr<runtime::background> store_work, client_options options_given);
   [[nodiscard]] keeper::hooks keeper_hooks();
   [[nodiscard]] stores::store_events store_hooks();
   [[nodiscard]] result<acquired> ask_store(const std::shared_ptr<lock_state>& lock,

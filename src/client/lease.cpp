@@ -1,3 +1,4 @@
+#include <new>
 #include <utility>
 
 #include <holdfast/lease.hpp>
@@ -24,7 +25,7 @@ failure inert_failure(const state& s) {
 void let_go(state s) noexcept {
   if (!s) return;
   if (s->forked()) {
-    static_cast<void>(new state{std::move(s)});
+    static_cast<void>(new (std::nothrow) state{std::move(s)});
     return;
   }
   s->abandon();

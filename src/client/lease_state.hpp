@@ -51,7 +51,7 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   };
   // What is to be done at `now`; renewals due by `due_by` are taken along.
   [[nodiscard]] due on_due(core::time_point due_by, core::time_point now);
-  [[nodiscard]] due on_renewed(const stores::renewal& what, core::time_point now);
+  [[nodiscard]] due on_renewed(const stores::renewal& answer, core::time_point now);
   [[nodiscard]] due on_renewal_failed(core::time_point now);
   [[nodiscard]] loss on_pushed_loss(loss why);
   [[nodiscard]] core::time_point next_event();

@@ -1,3 +1,4 @@
+#include <new>
 #include <utility>
 
 #include <holdfast/mutex.hpp>
@@ -13,7 +14,7 @@ using state = std::shared_ptr<detail::mutex_state>;
 
 // As in lease.cpp: in a forked child what this refers to must not be touched.
 void let_go(state s) noexcept {
-  if (s && s->client->forked()) static_cast<void>(new state{std::move(s)});
+  if (s && s->client->forked()) static_cast<void>(new (std::nothrow) state{std::move(s)});
 }
 
 const state& usable(const state& s) {
@@ -65,17 +66,18 @@ const std::string& mutex::name() const noexcept {
   return state_ ? state_->lock->name : none;
 }
 
-std::optional<lease> mutex::try_acquire(std::stop_token stop) {
-  return try_acquire(std::chrono::nanoseconds::zero(), std::move(stop));
+std::optional<lease> mutex::try_acquire(const std::stop_token& stop) {
+  return try_acquire(std::chrono::nanoseconds::zero(), stop);
 }
 
-std::optional<lease> mutex::try_acquire(std::chrono::nanoseconds wait, std::stop_token stop) {
+std::optional<lease> mutex::try_acquire(std::chrono::nanoseconds wait,
+                                        const std::stop_token& stop) {
   auto got = ask(state_, wait, stop);
   if (!got) return std::nullopt;
   return lease{std::move(*got)};
 }
 
-lease mutex::acquire(std::stop_token stop) {
+lease mutex::acquire(const std::stop_token& stop) {
   auto got = ask(state_, usable(state_)->client->options.wait_limit, stop);
   if (!got) throw error{state_->client->record_failure(state_->lock->name, gave_up(got.error()))};
   return lease{std::move(*got)};

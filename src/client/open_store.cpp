@@ -78,7 +78,7 @@ redis_config on_local(const store_url& url) {
 
 }  // namespace
 
-std::unique_ptr<stores::store> open_store(store_url url,
+std::unique_ptr<stores::store> open_store(const store_url& url,
                                           std::shared_ptr<runtime::background> background) {
   switch (url.what) {
     case store_url::kind::memory:

@@ -10,6 +10,6 @@
 namespace holdfast::detail {
 
 [[nodiscard]] std::unique_ptr<stores::store> open_store(
-    store_url url, std::shared_ptr<runtime::background> background);
+    const store_url& url, std::shared_ptr<runtime::background> background);
 
 }  // namespace holdfast::detail

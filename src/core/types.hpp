@@ -3,7 +3,6 @@
 
 #include <array>
 #include <chrono>
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,7 +47,7 @@ class owner_id {
 
   [[nodiscard]] std::string_view text() const noexcept { return {text_.data(), text_.size()}; }
   friend bool operator==(const owner_id&, const owner_id&) noexcept = default;
-  friend auto operator<=>(const owner_id&, const owner_id&) noexcept = default;
+  friend bool operator<(const owner_id& a, const owner_id& b) noexcept { return a.text_ < b.text_; }
 
  private:
   std::array<char, digits> text_{};

@@ -145,15 +145,15 @@ result<unique_fd> connect_unix(const std::string& path, core::time_point until) 
   return connect_to(reinterpret_cast<const sockaddr*>(&address), sizeof address, until);
 }
 
-readiness wait_ready(int fd, short events, core::time_point when, int wake_fd) noexcept {
+readiness wait_ready(int fd, short events, core::time_point until, int wake_fd) noexcept {
   std::array<pollfd, 2> watched{{{fd, events, 0}, {wake_fd, POLLIN, 0}}};
   const nfds_t count = wake_fd >= 0 ? 2 : 1;
   for (;;) {
-    const timespec left = until(when);
+    const timespec left = runtime::until(until);
     const int got = ::ppoll(watched.data(), count, &left, nullptr);
     if (got > 0) return watched[0].revents != 0 ? readiness::ready : readiness::woken;
     if (got < 0 && errno != EINTR) return readiness::ready;  // let the next read say what is wrong
-    if (now() >= when) return readiness::timed_out;
+    if (now() >= until) return readiness::timed_out;
   }
 }
 

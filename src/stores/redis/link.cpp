@@ -207,7 +207,9 @@ trace link::post(const script_call& script, const trace& behind, channel::on_rep
     const std::lock_guard guard{m_};
     if (closed_ || channels_.empty()) return {};
     on = pick(behind);
-    if (!on) on = channels_.front();
+    // Picking drops connections that are broken, perhaps all.
+    if (!on && !channels_.empty()) on = channels_.front();
+    if (!on) return {};
   }
   const auto* which = script.which();
   const bool known = posted_before_.load() == which;

@@ -28,12 +28,8 @@ constexpr acquire_rule patient{.started = start,
                                .release_budget = 1s,
                                .validity = {.drift_per_mille = 10, .margin = 3s}};
 
-busy held_for(std::optional<duration> remaining) {
-  return {holder{}, remaining, false, {}};
-}
-busy queued_behind(std::optional<duration> remaining) {
-  return {holder{}, remaining, true, 1s};
-}
+busy held_for(std::optional<duration> remaining) { return {holder{}, remaining, false, {}}; }
+busy queued_behind(std::optional<duration> remaining) { return {holder{}, remaining, true, 1s}; }
 
 // How long it waits after an answer that comes now.
 duration wait_after(acquire_machine& machine, const busy& what, time_point now = start) {

@@ -19,6 +19,9 @@ struct rule {
   std::string_view advice;
 };
 
+constexpr std::string_view refused_by_rules =
+    "the server's access rules refuse this user a command or key that locking needs";
+
 constexpr std::array rules{
     rule{"NOAUTH", errc::not_authenticated, "the server wants a password: put it into the URL"},
     rule{"WRONGPASS", errc::not_authenticated, "the server refused the user name or password"},
@@ -27,14 +30,11 @@ constexpr std::array rules{
          "the URL has a password but the server has none set: remove it, or set one"},
     rule{"ERR Client sent AUTH", errc::not_authenticated,
          "the URL has a password but the server has none set: remove it, or set one"},
-    rule{"NOPERM", errc::not_permitted,
-         "the server's access rules refuse this user a command or key that locking needs"},
-    rule{"ERR The user executing the script", errc::not_permitted,
-         "the server's access rules refuse this user a command or key that locking needs"},
+    rule{"NOPERM", errc::not_permitted, refused_by_rules},
+    rule{"ERR The user executing the script", errc::not_permitted, refused_by_rules},
     rule{"The user executing the script", errc::not_permitted,  // as 6.x wraps it
-         "the server's access rules refuse this user a command or key that locking needs"},
-    rule{"ERR ACL failure in script", errc::not_permitted,
-         "the server's access rules refuse this user a command or key that locking needs"},
+         refused_by_rules},
+    rule{"ERR ACL failure in script", errc::not_permitted, refused_by_rules},
     rule{"LOADING", errc::store_loading, "the server is loading its data"},
     rule{"BUSY", errc::store_busy, "the server is running somebody's long script"},
     rule{"OOM", errc::out_of_memory,

@@ -52,7 +52,7 @@ set(keywords break case catch continue default delete export goto new register r
 function(with_parts file result)
   file(READ "${file}" text)
   get_filename_component(folder "${file}" DIRECTORY)
-  while(text MATCHES "(^|\n)-- include ([a-z_/]+\\.lua)\n")
+  while(text MATCHES "(^|\n *)-- include ([a-z_/]+\\.lua)\n")
     set(line "-- include ${CMAKE_MATCH_2}\n")
     file(READ "${folder}/${CMAKE_MATCH_2}" part)
     string(REPLACE "${line}" "${part}" text "${text}")

@@ -67,7 +67,7 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
   const auto stopped = [&] { return stop.stop_requested() || client_stop.stop_requested(); };
   if (stopped()) return acquired{tl::unexpect, not_acquired{true, {}}};
   waiting_tally tally{counts};
-  auto mine = lock->here.enter(terms, core::after(started, wait), stop, client_stop, [&] {
+  auto mine = lock->here.enter(terms, core::after(started, wait), stop, [&] {
     if (tally.count()) tell({event::kind::waiting, lock->name, {}, {}, {}, {}});
   });
   switch (mine.what) {

@@ -77,6 +77,19 @@ result<std::shared_ptr<lock_state>> client_state::open(std::string_view name) {
   return lock;
 }
 
+void client_state::request_stop() noexcept {
+  stop_.request_stop();
+  std::vector<std::shared_ptr<lock_state>> all;
+  {
+    const std::lock_guard guard{m_};
+    for (const auto& [name, known] : locks_) {
+      if (auto lock = known.lock()) all.push_back(std::move(lock));
+    }
+  }
+  for (const auto& lock : all)
+    lock->here.close();
+}
+
 void client_state::tell(const event& what) const noexcept {
   if (options.observer) options.observer->on_event(what);
 }

@@ -74,7 +74,7 @@ class client_state : public std::enable_shared_from_this<client_state> {
   [[nodiscard]] bool pass_on(lease_state& from, const core::lease_machine& machine,
                              core::cohort_turn turn);
 
-  void request_stop() noexcept { stop_.request_stop(); }
+  void request_stop() noexcept;
 
   // On the caller's thread, or, for what happens on threads of ours, in the background.
   void tell(const event& what) const noexcept;

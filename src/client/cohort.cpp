@@ -1,6 +1,9 @@
 #include "client/cohort.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "client/lease_state.hpp"
 #include "runtime/clock.hpp"
@@ -8,65 +11,109 @@
 namespace holdfast::detail {
 
 cohort::place cohort::enter(const lock_terms& terms, core::time_point until,
-                            const std::stop_token& stop, const std::stop_token& also,
-                            const std::function<void()>& waits) {
+                            const std::stop_token& stop, const std::function<void()>& waits) {
   waiter mine;
   mine.terms = &terms;
+  bool polls = false;
   {
     const std::lock_guard guard{m_};
+    if (closed_) return {role::gave_up, nullptr};
     if (!taken_) {
       taken_ = true;
       return {role::asks, nullptr};
     }
-    queue_.push_back(&mine);
+    auto& joined = comes_back(runtime::now()) ? back_again_ : queue_;
+    joined.push_back(&mine);
+    const bool first = joined.size() == 1 && (&joined == &back_again_ || back_again_.empty());
+    polls = first && polling_.worth_it();
   }
   waits();
-  const auto wake = [&] {
+  // Most waits cannot be stopped, and then there is nothing to register.
+  std::optional<std::stop_callback<std::function<void()>>> on_stop;
+  if (stop.stop_possible()) on_stop.emplace(stop, [&mine] { mine.sleeper->unpark(); });
+  if (polls) poll(mine);
+  while (!mine.done && !stop.stop_requested() && runtime::now() < until)
+    mine.sleeper->park(until);
+  if (!mine.done) {
     const std::lock_guard guard{m_};
-    mine.stopped = true;
-    mine.wake.notify_one();
-  };
-  const std::stop_callback on_stop{stop, wake};
-  const std::stop_callback on_also{also, wake};
-  std::unique_lock lock{m_};
-  while (!mine.done && !mine.stopped) {
-    const auto now = runtime::now();
-    if (now >= until) break;
-    mine.wake.wait_for(lock, std::min<core::duration>(until - now, std::chrono::hours{1}));
+    // What came together with the stop or the end of the wait is still ours, to use or to pass on.
+    if (!mine.done && std::erase(queue_, &mine) == 0) std::erase(back_again_, &mine);
   }
-  // What came together with the stop or the end of the wait is still ours, to use or to pass on.
-  if (!mine.done) std::erase(queue_, &mine);
   return std::move(mine.got);
 }
 
-void cohort::leave() {
+bool cohort::comes_back(core::time_point now) const {
+  const auto* me = runtime::parker::of_this_thread().get();
+  const bool had_it = std::find(had_it_.begin(), had_it_.end(), me) != had_it_.end();
+  return had_it && polling_.pays() && now - turn_began_ < core::cohort_return_max;
+}
+
+// The first in line is awake when its turn comes, if turns are short: waking a thread takes longer
+// than many a critical section.
+void cohort::poll(waiter& mine) {
+  const auto end = runtime::now() + core::hand_over_poll;
+  while (!mine.done && runtime::now() < end)
+    std::this_thread::yield();  // to the holder, if it shares our core
   const std::lock_guard guard{m_};
-  taken_ = !queue_.empty();
-  if (!taken_) return;
-  auto* next = queue_.front();
-  queue_.pop_front();
-  next->got = {role::asks, nullptr};
+  polling_.on_polled(mine.done);
+}
+
+std::shared_ptr<runtime::parker> cohort::serve_first(line& from, place what) {
+  auto* next = from.front();
+  from.pop_front();
+  auto sleeper = next->sleeper;
+  next->got = std::move(what);
   next->done = true;
-  next->wake.notify_one();
+  return sleeper;
+}
+
+void cohort::close() {
+  std::vector<std::shared_ptr<runtime::parker>> woken;
+  {
+    const std::lock_guard guard{m_};
+    closed_ = true;
+    for (auto* from : {&back_again_, &queue_}) {
+      while (!from->empty())
+        woken.push_back(serve_first(*from, {role::gave_up, nullptr}));
+    }
+  }
+  for (const auto& one : woken)
+    one->unpark();
+}
+
+void cohort::leave() {
+  std::shared_ptr<runtime::parker> next;
+  {
+    const std::lock_guard guard{m_};
+    queue_.insert(queue_.end(), back_again_.begin(), back_again_.end());
+    back_again_.clear();
+    had_it_ = {};
+    taken_ = !queue_.empty();
+    if (taken_) next = serve_first(queue_, {role::asks, nullptr});
+  }
+  if (next) next->unpark();
 }
 
 bool cohort::pass(const std::string& label,
                   const std::function<std::shared_ptr<lease_state>(const lock_terms&)>& make) {
-  const std::lock_guard guard{m_};
-  if (queue_.empty() || queue_.front()->terms->label != label) return false;
-  auto lease = make(*queue_.front()->terms);
-  if (!lease) return false;
-  auto* next = queue_.front();
-  queue_.pop_front();
-  next->got = {role::handed, std::move(lease)};
-  next->done = true;
-  next->wake.notify_one();
+  std::shared_ptr<runtime::parker> next;
+  {
+    const std::lock_guard guard{m_};
+    auto& from = back_again_.empty() ? queue_ : back_again_;
+    if (from.empty() || from.front()->terms->label != label) return false;
+    auto lease = make(*from.front()->terms);
+    if (!lease) return false;
+    if (had_it_[0] == nullptr) turn_began_ = runtime::now();
+    had_it_ = {runtime::parker::of_this_thread().get(), from.front()->sleeper.get()};
+    next = serve_first(from, {role::handed, std::move(lease)});
+  }
+  next->unpark();
   return true;
 }
 
 std::size_t cohort::waiting() {
   const std::lock_guard guard{m_};
-  return queue_.size();
+  return queue_.size() + back_again_.size();
 }
 
 }  // namespace holdfast::detail

@@ -22,8 +22,8 @@ struct store_url {
   std::string password;
   int database = 0;
   std::string prefix;
-  std::size_t connections = 8;
-  core::duration spin = std::chrono::microseconds{40};
+  std::size_t connections = 2;
+  core::duration spin = std::chrono::microseconds{60};
 };
 
 // errc::invalid_argument says which part is wrong and what would be right; it never repeats the

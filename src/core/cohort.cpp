@@ -1,11 +1,9 @@
 #include "core/cohort.hpp"
 
-#include <algorithm>
-
 namespace holdfast::core {
 
 std::uint64_t tokens_wanted(std::size_t waiting_here) noexcept {
-  return std::min<std::uint64_t>(cohort_hands_max, waiting_here + 1);
+  return waiting_here > 0 ? cohort_hands_max : 1;
 }
 
 bool cohort_turn::may_pass(time_point valid_until, duration ttl, time_point now) const noexcept {

@@ -10,9 +10,14 @@ namespace holdfast::core {
 // Other processes wait while a lock goes from thread to thread here: for so many hands, or so long.
 inline constexpr std::uint64_t cohort_hands_max = 64;
 inline constexpr duration cohort_time_max = std::chrono::milliseconds{10};
+// For so long at the beginning of a turn, threads that come right back go before those asleep.
+inline constexpr duration cohort_return_max = std::chrono::microseconds{200};
+// How long the first in line polls for its turn before it sleeps, while that pays.
+inline constexpr duration hand_over_poll = std::chrono::microseconds{60};
 
-// How many tokens to reserve: as many as can be used, because each takes the counter further ahead
-// of the clock that backs it up.
+// How many tokens to reserve: all that one turn can use if somebody waits here, for those who have
+// had the lock come back and queue again; one if nobody does. More would take the counter ahead of
+// the clock that backs it up, in µs; so many it has caught up with before the next grant.
 [[nodiscard]] std::uint64_t tokens_wanted(std::size_t waiting_here) noexcept;
 
 // A grant of the store as it goes from hand to hand. A value type.

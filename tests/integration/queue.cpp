@@ -22,15 +22,21 @@ class Queue : public proxied_redis {
     return !exists("orders") && !exists(keys.queue) && !exists(keys.waiters);
   }
   // A waiter's entry as its process wrote it, before that was killed: nobody hears its inbox.
-  void add_dead_waiter(int number, const std::string& inbox = "holdfast:inbox:dead") const {
+  void add_dead_waiter(int number, const std::string& inbox = inbox_called('d')) const {
     char id[33];
     std::snprintf(id, sizeof id, "%032x", number);
     const auto seen = server.command({"TIME"});
     const auto ms = seen.substr(0, seen.find('\n')) + "000";
+    stores::redis::queue_entry entry;
+    entry.id = *core::owner_id::parse(id);
+    entry.claim = 5s;
+    entry.inbox = inbox;
+    entry.holder = "host=dead;pid=1;label=";
     static_cast<void>(server.command({"HSET", keys.waiters, id, ms}));
-    static_cast<void>(
-        server.command({"RPUSH", keys.queue,
-                        std::string{id} + ";" + inbox + ";5000;1;1;0;host=dead;pid=1;label="}));
+    static_cast<void>(server.command({"RPUSH", keys.queue, entry.text()}));
+  }
+  [[nodiscard]] static std::string inbox_called(char digit) {
+    return std::string{stores::redis::inbox_prefix} + std::string(32, digit);
   }
   [[nodiscard]] std::future<std::optional<lease>> wait_for(client& c) const {
     return std::async(std::launch::async, [&c] { return c.mutex("orders").try_acquire(patience); });
@@ -82,8 +88,8 @@ TEST_F(Queue, WaiterThatFellSilentIsPassedOver) {
   client waiter = direct();
   // Somebody listens there, but the attempt has not been heard of for longer than its claim TTL.
   raw_redis listener{server.where()};
-  ASSERT_FALSE(listener.command({"SUBSCRIBE", "holdfast:inbox:silent"}).is_error());
-  add_dead_waiter(1, "holdfast:inbox:silent");
+  ASSERT_FALSE(listener.command({"SUBSCRIBE", inbox_called('5')}).is_error());
+  add_dead_waiter(1, inbox_called('5'));
   static_cast<void>(server.command({"HSET", keys.waiters, std::string(31, '0') + "1", "1000"}));
   auto held = holder.mutex("orders").try_acquire();
   EXPECT_TRUE(held) << "the queue had nobody in it who lives";
@@ -144,7 +150,7 @@ TEST_F(Queue, StaleGrantIsIgnored) {
   ASSERT_TRUE(eventually([&] { return waiting() == 1; }));
   const auto entry = server.command({"LINDEX", keys.queue, "0"});
   const auto id = entry.substr(0, 32);
-  const auto inbox = entry.substr(33, entry.find(';', 33) - 33);
+  const std::string inbox{stores::redis::queue_entry::parse(entry)->inbox};
   // A message from before the latest answer: granted then, not taken up, and given to others since.
   ASSERT_EQ(
       server.command({"PUBLISH", inbox, id + ";" + to_string(held->token()) + ";5000;1;orders"}),
@@ -161,7 +167,7 @@ TEST_F(Queue, GrantForAnAttemptThatNobodyKnowsIsGivenBack) {
   auto wait = wait_for(waiter);
   ASSERT_TRUE(eventually([&] { return waiting() == 1; }));
   const auto entry = server.command({"LINDEX", keys.queue, "0"});
-  const auto inbox = entry.substr(33, entry.find(';', 33) - 33);
+  const std::string inbox{stores::redis::queue_entry::parse(entry)->inbox};
   add_dead_waiter(7, inbox);  // an attempt of that process that has gone without a trace
   static_cast<void>(server.command({"LREM", keys.queue, "1", entry}));
   static_cast<void>(server.command({"RPUSH", keys.queue, entry}));

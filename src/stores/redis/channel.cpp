@@ -16,8 +16,10 @@ namespace holdfast::stores::redis {
 namespace {
 
 constexpr std::size_t read_chunk_bytes = 16 * 1024;
-// How often a caller that has stopped polling tries whether it would pay again.
-constexpr unsigned probe_every = 64;
+// Commands that somebody waits for, on their way to the server: from here on others gather.
+constexpr std::size_t gather_from = 8;
+// The shortest reply there is, ":1\r\n".
+constexpr std::size_t reply_bytes_min = 4;
 
 bool has_spare_core() {
   static const bool spare = std::thread::hardware_concurrency() > 1;
@@ -39,7 +41,11 @@ bool channel::enqueue(std::string_view command, in_flight entry) {
   out_ += command;
   stream_end_ += command.size();
   entry.ends_at = stream_end_;
-  if (entry.caller != nullptr) entry.caller->ends_at = stream_end_;
+  if (entry.caller != nullptr) {
+    entry.caller->ends_at = stream_end_;
+    ++awaited_;
+    ++awaited_unsent_;
+  }
   in_flight_.push_back(std::move(entry));
   sent_.fetch_add(1);
   return true;
@@ -61,10 +67,13 @@ void channel::notice_closing(lock& held) {
 
 // Sends what there is. Those who come meanwhile add to out_ and go: we send theirs too.
 void channel::send_pending(lock& held) {
-  if (someone_sends_) return;
+  if (someone_sends_ || (sending_.empty() && out_.empty())) return;
   someone_sends_ = true;
   while ((!sending_.empty() || !out_.empty()) && !broken_) {
-    if (sending_.empty()) sending_.swap(out_);
+    if (sending_.empty()) {
+      sending_.swap(out_);
+      awaited_unsent_ = 0;
+    }
     held.unlock();
     const auto sent = runtime::send_some(fd_.get(), sending_);
     held.lock();
@@ -80,6 +89,14 @@ void channel::send_pending(lock& held) {
   someone_sends_ = false;
 }
 
+// With enough commands on their way, the leader is about to be woken by a reply and sends what has
+// gathered by then: one system call for many commands. The server is not kept waiting, it has
+// those to work on, and would not have come to this one before.
+void channel::send_or_leave(lock& held) {
+  const bool leader_comes = someone_leads_ && awaited_ - awaited_unsent_ >= gather_from;
+  if (!leader_comes) send_pending(held);
+}
+
 result<reply> channel::call(std::string_view command, core::time_point until, bool alone,
                             std::uint64_t* position) {
   waiting_call mine;
@@ -91,7 +108,18 @@ result<reply> channel::call(std::string_view command, core::time_point until, bo
     return fail(errc::overloaded, "too many requests are under way to " + node_);
   }
   if (position != nullptr) *position = sent_.load();
-  send_pending(held);
+  send_or_leave(held);
+  wait_for(held, mine, until, alone);
+  if (!mine.done) {
+    return fail({errc::outcome_unknown,
+                 "no reply from " + node_ + " in time",
+                 {{node_, "no reply in time"}}});
+  }
+  return outcome_of(mine);
+}
+
+// Until it is done, leading if nobody else does. Unlocks.
+void channel::wait_for(lock& held, waiting_call& mine, core::time_point until, bool alone) {
   while (!mine.done) {
     if (!someone_leads_ || mine.leads) {
       someone_leads_ = true;
@@ -99,34 +127,50 @@ result<reply> channel::call(std::string_view command, core::time_point until, bo
       lead(held, mine, until, alone);
       break;
     }
-    const auto current = runtime::now();
-    if (current >= until) break;
-    // A day at most, to stay clear of overflow in the clock's arithmetic.
-    mine.wake.wait_for(held, std::min<core::duration>(until - current, std::chrono::hours{24}));
+    held.unlock();
+    mine.sleeper->park(until);
+    if (mine.done && !mine.leads) return;
+    held.lock();
+    if (!mine.leads && runtime::now() >= until) break;
   }
   if (!mine.done) {
     // The reply will come, or not, and must not be taken for that of another command.
     for (auto& entry : in_flight_) {
-      if (entry.caller == &mine) entry.caller = nullptr;
+      if (entry.caller == &mine) {
+        entry.caller = nullptr;
+        --awaited_;
+      }
     }
     suspect_ = true;
   }
   if (mine.leads) pass_lead(held);
-  if (!mine.done) {
-    return fail({errc::outcome_unknown,
-                 "no reply from " + node_ + " in time",
-                 {{node_, "no reply in time"}}});
-  }
+}
+
+void channel::await(std::uint64_t position, core::time_point until) {
+  waiting_call mine;
+  lock held{m_};
+  if (broken_ || answered(position)) return;
+  auto& entry = in_flight_[position - read_.load() - 1];
+  if (entry.caller != nullptr) return;
+  entry.caller = &mine;
+  ++awaited_;
+  wait_for(held, mine, until, false);
+}
+
+result<reply> channel::outcome_of(waiting_call& mine) {
   if (mine.failed) return fail(std::move(mine.why));
   return std::move(mine.answer);
 }
 
-std::uint64_t channel::post(std::string_view command, on_reply done) {
+std::uint64_t channel::post(std::string_view command, on_reply done, std::string_view before) {
   lock held{m_};
   notice_closing(held);
-  if (broken_ || !enqueue(command, {nullptr, std::move(done), 0, runtime::now()})) return 0;
+  if (broken_) return 0;
+  const auto now = runtime::now();
+  if (!before.empty() && !enqueue(before, {nullptr, nullptr, 0, now})) return 0;
+  if (!enqueue(command, {nullptr, std::move(done), 0, now})) return 0;
   const auto position = sent_.load();
-  send_pending(held);
+  send_or_leave(held);
   return position;
 }
 
@@ -150,18 +194,20 @@ void channel::sweep() {
   pass_lead(held);
 }
 
-// Somebody has to read for those who still wait.
+// Somebody has to read for those who still wait. Unlocks.
 void channel::pass_lead(lock& held) {
-  static_cast<void>(held);
   someone_leads_ = false;
+  std::shared_ptr<runtime::parker> next;
   for (auto& entry : in_flight_) {
-    if (entry.caller != nullptr && !entry.caller->done) {
-      someone_leads_ = true;
-      entry.caller->leads = true;
-      entry.caller->wake.notify_one();
-      return;
-    }
+    if (entry.caller == nullptr) continue;
+    someone_leads_ = true;
+    entry.caller->leads = true;
+    next = entry.caller->sleeper;
+    break;
   }
+  if (!next) send_pending(held);  // nobody comes to do it
+  held.unlock();
+  if (next) next->unpark();
 }
 
 void channel::lead(lock& held, waiting_call& mine, core::time_point until, bool alone) {
@@ -173,56 +219,57 @@ void channel::lead(lock& held, waiting_call& mine, core::time_point until, bool 
   }
 }
 
-// Polling the socket is cheaper than sleeping when the reply comes sooner than a sleeping thread
-// could be woken; when it does not, polling wastes a core. So it is done only while it pays.
-bool channel::poll_briefly(core::duration& waited, std::size_t& got, int& error, char* into,
-                           std::size_t room) {
-  const bool pays = typical_wait_ < spin_ || ++calls_since_probe_ >= probe_every;
-  if (!pays) return false;
-  calls_since_probe_ = 0;
+runtime::io_outcome channel::poll_briefly(char* into, std::size_t room) {
   const auto start = runtime::now();
   for (;;) {
     const auto read = runtime::receive_some(fd_.get(), into, room);
-    waited = runtime::now() - start;
-    if (!read.would_block) {
-      got = read.bytes;
-      error = read.error;
-      return true;
-    }
-    if (waited >= spin_) return false;
+    const bool over = !read.would_block || runtime::now() - start >= spin_;
+    if (!over) continue;
+    polling_.on_polled(!read.would_block);
+    return read;
+  }
+}
+
+// Replies that nobody waits for come first: to be woken by each of them would cost a sleep and a
+// wake-up more. Never asks for more bytes than are sure to come.
+void channel::sleep_through(std::size_t posted) {
+  const bool between_replies = reader_->ridx < 0 && reader_->pos == reader_->len;
+  const int bytes = between_replies
+                        ? static_cast<int>((std::min(posted, in_flight_max) + 1) * reply_bytes_min)
+                        : 1;
+  if (bytes == bytes_that_wake_) return;
+  if (::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0) {
+    bytes_that_wake_ = bytes;
   }
 }
 
 channel::read_result channel::read_replies(lock& held, core::time_point until, bool may_wait,
                                            bool alone) {
-  const bool more_to_send = !sending_.empty() || !out_.empty();
+  const bool all_sent = sending_.empty() && out_.empty();
+  const bool blocked = !all_sent && !someone_sends_;
+  const auto first_awaited = std::find_if(in_flight_.begin(), in_flight_.end(),
+                                          [](const auto& one) { return one.caller != nullptr; });
+  const auto posted = static_cast<std::size_t>(first_awaited - in_flight_.begin());
   held.unlock();
   std::array<char, read_chunk_bytes> chunk;
-  std::size_t got = 0;
-  int error = 0;
-  bool have = false;
-  if (may_wait && alone && spin_ > core::duration::zero() && !more_to_send) {
-    core::duration waited{};
-    have = poll_briefly(waited, got, error, chunk.data(), chunk.size());
-    if (waited > core::duration::zero()) {
-      typical_wait_ = have ? (typical_wait_ * 3 + waited) / 4 : typical_wait_ + spin_ / 4;
-    }
-  }
-  while (!have) {
-    const auto read = runtime::receive_some(fd_.get(), chunk.data(), chunk.size());
-    if (!read.would_block) {
-      got = read.bytes;
-      error = read.error;
-      have = true;
-      break;
-    }
-    const short events = more_to_send ? POLLIN | POLLOUT : POLLIN;
+  const bool polls =
+      may_wait && alone && spin_ > core::duration::zero() && all_sent && polling_.worth_it();
+  // Whoever may wait most often has to: looking first would be a system call for nothing.
+  auto read = polls      ? poll_briefly(chunk.data(), chunk.size())
+              : may_wait ? runtime::io_outcome{0, true, 0}
+                         : runtime::receive_some(fd_.get(), chunk.data(), chunk.size());
+  while (read.would_block) {
+    const short events = blocked ? POLLIN | POLLOUT : POLLIN;
+    if (may_wait) sleep_through(all_sent ? posted : 0);
     if (!may_wait || runtime::wait_ready(fd_.get(), events, until) != runtime::readiness::ready) {
       held.lock();
       return read_result::nothing;
     }
-    if (more_to_send) break;  // perhaps the socket takes more now; the caller sends and comes back
+    if (blocked) break;  // perhaps the socket takes more now; the caller sends and comes back
+    read = runtime::receive_some(fd_.get(), chunk.data(), chunk.size());
   }
+  const auto got = read.bytes;
+  const int error = read.error;
 
   std::deque<reply> replies;
   std::string garbled;
@@ -254,22 +301,27 @@ channel::read_result channel::read_replies(lock& held, core::time_point until, b
 }
 
 void channel::deliver(lock& held, std::deque<reply>& replies) {
-  std::deque<completion> posted;
+  std::vector<completion> posted;
+  std::vector<std::shared_ptr<runtime::parker>> woken;
   for (auto& one : replies) {
     if (in_flight_.empty()) break;  // a server that talks unasked; nothing to match it with
     auto entry = std::move(in_flight_.front());
     in_flight_.pop_front();
     read_.fetch_add(1);
     if (entry.caller != nullptr) {
-      entry.caller->answer = std::move(one);
+      --awaited_;
+      if (entry.caller->sleeper != runtime::parker::of_this_thread()) {
+        woken.push_back(entry.caller->sleeper);
+      }
+      if (!entry.done) entry.caller->answer = std::move(one);
       entry.caller->done = true;
-      entry.caller->wake.notify_one();
-    } else if (entry.done) {
-      posted.push_back({std::move(entry.done), std::move(one)});
     }
+    if (entry.done) posted.push_back({std::move(entry.done), std::move(one)});
   }
-  if (posted.empty()) return;
+  if (posted.empty() && woken.empty()) return;
   held.unlock();
+  for (const auto& one : woken)
+    one->unpark();
   for (auto& one : posted)
     one.done(std::move(one.answer));
   held.lock();
@@ -279,8 +331,10 @@ void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
   if (broken_.exchange(true)) return;
   std::deque<in_flight> dropped;
   dropped.swap(in_flight_);
+  awaited_ = awaited_unsent_ = 0;
   read_.store(sent_.load());
-  std::deque<std::pair<on_reply, failure>> posted;
+  std::vector<std::pair<on_reply, failure>> posted;
+  std::vector<std::shared_ptr<runtime::parker>> woken;
   for (auto& entry : dropped) {
     // What the kernel never got was never run; a command cut short is not run either.
     // What somebody is just sending may have arrived.
@@ -290,17 +344,18 @@ void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
                  "connection to " + node_ + " lost: " + why,
                  {{node_, why}}};
     if (entry.caller != nullptr) {
-      entry.caller->why = std::move(what);
+      woken.push_back(entry.caller->sleeper);
+      entry.caller->why = what;
       entry.caller->failed = true;
       entry.caller->done = true;
-      entry.caller->wake.notify_one();
-    } else if (entry.done) {
-      posted.emplace_back(std::move(entry.done), std::move(what));
     }
+    if (entry.done) posted.emplace_back(std::move(entry.done), std::move(what));
   }
   out_.clear();
-  if (posted.empty()) return;
+  if (posted.empty() && woken.empty()) return;
   held.unlock();
+  for (const auto& one : woken)
+    one->unpark();
   for (auto& [done, what] : posted)
     done(fail(std::move(what)));
   held.lock();

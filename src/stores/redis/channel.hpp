@@ -2,18 +2,21 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <holdfast/result.hpp>
 
+#include "core/brief_polling.hpp"
 #include "core/types.hpp"
 #include "runtime/fd.hpp"
+#include "runtime/parker.hpp"
+#include "runtime/socket.hpp"
 #include "stores/redis/resp.hpp"
 
 namespace holdfast::stores::redis {
@@ -54,8 +57,12 @@ class channel {
 
   // Sends one command whose reply nobody waits for. Never blocks. `done` is called by whoever
   // reads the reply, or when the connection breaks. Gives its position; 0, and no call of `done`,
-  // if it could not be sent.
-  [[nodiscard]] std::uint64_t post(std::string_view command, on_reply done);
+  // if it could not be sent. `before`: another command, to go right in front of it.
+  [[nodiscard]] std::uint64_t post(std::string_view command, on_reply done,
+                                   std::string_view before = {});
+
+  // Waits until the reply to the command at this position has been read, or the connection breaks.
+  void await(std::uint64_t position, core::time_point until);
 
   // Sends and reads what can be without waiting, if nobody else is at it. Breaks the connection if
   // a reply that nobody waits for has not come for too long: nobody else would notice.
@@ -82,14 +89,15 @@ class channel {
     reply answer;
     failure why;
     std::uint64_t ends_at = 0;  // position in the stream of its last byte
-    bool done = false;
     bool failed = false;
     bool leads = false;
-    std::condition_variable wake;
+    // Set last: whoever sees it needs no mutex to read the rest.
+    std::atomic<bool> done{false};
+    const std::shared_ptr<runtime::parker> sleeper = runtime::parker::of_this_thread();
   };
   struct in_flight {
-    waiting_call* caller = nullptr;  // null: nobody waits any more
-    on_reply done;                   // for posted commands
+    waiting_call* caller = nullptr;  // null: nobody waits, or not any more
+    on_reply done;                   // for posted commands: gets the reply
     std::uint64_t ends_at = 0;
     core::time_point posted_at = core::never;
   };
@@ -100,6 +108,7 @@ class channel {
   using lock = std::unique_lock<std::mutex>;
 
   bool enqueue(std::string_view command, in_flight entry);
+  void send_or_leave(lock& held);
   void notice_closing(lock& held);
   void send_pending(lock& held);
   void lead(lock& held, waiting_call& mine, core::time_point until, bool alone);
@@ -108,8 +117,10 @@ class channel {
   void deliver(lock& held, std::deque<reply>& replies);
   void break_locked(lock& held, const std::string& why, errc sent_code);
   void pass_lead(lock& held);
-  bool poll_briefly(core::duration& waited, std::size_t& got, int& error, char* into,
-                    std::size_t room);
+  void wait_for(lock& held, waiting_call& mine, core::time_point until, bool alone);
+  [[nodiscard]] static result<reply> outcome_of(waiting_call& mine);
+  [[nodiscard]] runtime::io_outcome poll_briefly(char* into, std::size_t room);
+  void sleep_through(std::size_t posted);
 
   runtime::unique_fd fd_;
   const std::string node_;
@@ -121,9 +132,9 @@ class channel {
   std::atomic<std::uint64_t> sent_{0};
   std::atomic<std::uint64_t> read_{0};
 
-  // The leader's: how long replies have taken, to know whether polling pays.
-  core::duration typical_wait_{0};
-  unsigned calls_since_probe_ = 0;
+  // The leader's.
+  core::brief_polling polling_;
+  int bytes_that_wake_ = 1;  // as the socket is set
 
   std::mutex m_;
   // Protected by m_.
@@ -133,6 +144,8 @@ class channel {
   std::uint64_t stream_end_ = 0;      // bytes ever put into out_
   std::uint64_t stream_flushed_ = 0;  // bytes ever handed to the kernel
   core::time_point last_used_{};
+  std::size_t awaited_ = 0;         // commands in flight that somebody waits for
+  std::size_t awaited_unsent_ = 0;  // of those, the ones in out_
   bool someone_sends_ = false;
   bool someone_leads_ = false;
 };

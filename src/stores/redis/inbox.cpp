@@ -10,6 +10,7 @@
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/socket.hpp"
+#include "stores/redis/layout.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -58,7 +59,7 @@ std::optional<grant_message> parse_grant(std::string_view payload) {
 
 inbox::inbox(link& via, std::function<void(const grant_message&)> stray)
     : via_{via},
-      name_{"holdfast:inbox:" + std::string{runtime::fresh_owner().text()}},
+      name_{std::string{inbox_prefix} + std::string{runtime::fresh_owner().text()}},
       stray_{std::move(stray)},
       bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {}
 
@@ -179,13 +180,11 @@ void inbox::read_once(lock& held, core::time_point until) {
   const auto connection = connection_;
   held.unlock();
   std::array<char, read_chunk_bytes> chunk;
-  auto read = runtime::receive_some(connection->get(), chunk.data(), chunk.size());
-  if (read.would_block) {
-    const auto ready = runtime::wait_ready(connection->get(), POLLIN, until, bell_.get());
-    if (ready == runtime::readiness::woken) silence(bell_.get());
-    if (ready == runtime::readiness::ready) {
-      read = runtime::receive_some(connection->get(), chunk.data(), chunk.size());
-    }
+  runtime::io_outcome read;
+  const auto ready = runtime::wait_ready(connection->get(), POLLIN, until, bell_.get());
+  if (ready == runtime::readiness::woken) silence(bell_.get());
+  if (ready == runtime::readiness::ready) {
+    read = runtime::receive_some(connection->get(), chunk.data(), chunk.size());
   }
   held.lock();
   if (connection != connection_) return;

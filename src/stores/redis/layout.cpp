@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 
 #include "core/types.hpp"
 
@@ -109,6 +110,61 @@ lock_keys::lock_keys(std::string lock_key) : lock{std::move(lock_key)} {
   slot = ours + "slot";
   queue = ours + "queue:" + lock;
   waiters = ours + "waiters:" + lock;
+}
+
+namespace {
+
+// Where the fields of an entry are. Those in the Lua script count from one.
+constexpr std::size_t claim_at = core::owner_id::digits + 1;
+constexpr std::size_t claim_digits = 8;
+constexpr std::size_t block_at = claim_at + claim_digits + 1;
+constexpr std::size_t block_digits = 3;
+constexpr std::size_t layout_at = block_at + block_digits + 1;
+constexpr std::size_t layout_digits = 2;
+constexpr std::size_t inbox_at = layout_at + layout_digits + 1;
+constexpr std::size_t inbox_length = inbox_prefix.size() + core::owner_id::digits;
+constexpr std::size_t joined_at = inbox_at + inbox_length + 1;
+constexpr std::size_t joined_digits = 13;
+constexpr std::size_t holder_at = joined_at + joined_digits + 1;
+static_assert(claim_at == 33 && block_at == 42 && layout_at == 46 && inbox_at == 49 &&
+              joined_at == 97 && holder_at == 111);
+
+void append_digits(std::string& to, std::uint64_t value, std::size_t width) {
+  const auto digits = std::to_string(value);
+  if (digits.size() < width) to.append(width - digits.size(), '0');
+  to += digits;
+  to += ';';
+}
+
+}  // namespace
+
+std::string queue_entry::text() const {
+  std::string to{id.text()};
+  to += ';';
+  append_digits(to, static_cast<std::uint64_t>(claim.count()), claim_digits);
+  append_digits(to, block, block_digits);
+  append_digits(to, layout_written, layout_digits);
+  to += inbox;
+  to += ';';
+  append_digits(to, static_cast<std::uint64_t>(joined.count()), joined_digits);
+  to += holder;
+  return to;
+}
+
+std::optional<queue_entry> queue_entry::parse(std::string_view text) {
+  const auto id = core::owner_id::parse(text.substr(0, core::owner_id::digits));
+  if (!id || text.size() < holder_at) return std::nullopt;
+  const auto at = [&](std::size_t from, std::size_t width) {
+    return number(text.substr(from, width), std::numeric_limits<std::int64_t>::max());
+  };
+  queue_entry entry;
+  entry.id = *id;
+  entry.claim = std::chrono::milliseconds{at(claim_at, claim_digits)};
+  entry.block = static_cast<std::uint64_t>(at(block_at, block_digits));
+  entry.inbox = text.substr(inbox_at, inbox_length);
+  entry.joined = std::chrono::milliseconds{at(joined_at, joined_digits)};
+  entry.holder = text.substr(holder_at);
+  return entry;
 }
 
 std::string describe_holder(std::string_view host, std::int64_t pid, std::string_view label) {

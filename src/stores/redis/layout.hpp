@@ -16,12 +16,16 @@
 // A version shares locks with the one before and the one after it. Further apart is an error.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>
+
+#include "core/types.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -47,6 +51,22 @@ struct lock_keys {
 // "host=…;pid=…;label=…", with what would break the format as %XX.
 [[nodiscard]] std::string describe_holder(std::string_view host, std::int64_t pid,
                                           std::string_view label);
+
+// Who waits, as it stands in the queue; read by parts/hand_over.lua by the positions of its fields:
+// "id;claim TTL, ms;block;layout;inbox;joined, ms;holder", fixed in width but for the last.
+struct queue_entry {
+  core::owner_id id;
+  std::chrono::milliseconds claim{};
+  std::uint64_t block = 1;
+  std::string_view inbox;
+  std::chrono::milliseconds joined{};  // by the waiter's wall clock
+  std::string_view holder;             // as describe_holder() wrote it
+
+  [[nodiscard]] std::string text() const;
+  // Nothing if it was not written so.
+  [[nodiscard]] static std::optional<queue_entry> parse(std::string_view text);
+};
+inline constexpr std::string_view inbox_prefix = "holdfast:inbox:";
 
 // Reads a stored value back. A value that is not ours gives a foreign holder; one of a layout too
 // new for us is errc::incompatible.

@@ -19,6 +19,9 @@ constexpr core::backoff::bounds connect_pace{milliseconds{5}, milliseconds{500}}
 // A connection that has not caught up by then never will.
 constexpr core::duration retired_age_max = std::chrono::seconds{30};
 
+// A crowd is one for this many requests more: between two batches of replies nobody seems to call.
+constexpr int crowd_memory = 64;
+
 bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
 
 // Some servers repeat the arguments of a command they refuse, and those of AUTH are secrets.
@@ -111,7 +114,8 @@ std::shared_ptr<channel> link::pick(const trace& behind) {
   drop_unfit();
   const bool can_follow = behind.on && !behind.on->broken() && !behind.on->suspect();
   if (can_follow && !behind.answered()) return behind.on;
-  if (static_cast<std::size_t>(callers_) < limits_.connections) {
+  crowd_ = std::max(crowd_ - 1, callers_ * crowd_memory);
+  if (static_cast<std::size_t>(crowd_ / crowd_memory) < limits_.connections) {
     for (const auto& one : channels_) {
       if (one->users == 0) return one;
     }
@@ -201,7 +205,8 @@ result<reply> link::look(std::string_view bytes, core::time_point until) {
   return answer;
 }
 
-trace link::post(const script_call& script, const trace& behind, channel::on_reply done) {
+trace link::post(const script_call& script, const trace& behind, channel::on_reply done,
+                 std::string_view before) {
   std::shared_ptr<channel> on;
   {
     const std::lock_guard guard{m_};
@@ -213,7 +218,8 @@ trace link::post(const script_call& script, const trace& behind, channel::on_rep
   }
   const auto* which = script.which();
   const bool known = posted_before_.load() == which;
-  const auto position = on->post(known ? script.by_hash() : script.by_source(), std::move(done));
+  const auto position =
+      on->post(known ? script.by_hash() : script.by_source(), std::move(done), before);
   if (position == 0) return {};
   posted_before_ = which;
   return {on, position};

@@ -30,8 +30,8 @@ struct endpoint {
 };
 
 struct link_limits {
-  std::size_t connections = 8;
-  core::duration spin = std::chrono::microseconds{40};
+  std::size_t connections = 2;
+  core::duration spin = std::chrono::microseconds{60};
 };
 
 // Which connection carried a request, so that a later one can be sent behind it.
@@ -60,7 +60,7 @@ class script_call {
 };
 
 // Thread-safe. Few callers get a connection each; more than that share one, where their requests
-// travel in batches (at sixteen callers that is twice as fast and a third of the server's work).
+// travel in batches (from four callers on that is faster, and half of the work).
 // A connection on which a reply failed to come is used for nothing new, and closed once it has
 // caught up or is too old; those that were idle at the time go with it, because what silenced one
 // (a firewall, a moved address) silences all, and finding out one by one takes a timeout each.
@@ -93,7 +93,9 @@ class link {
   [[nodiscard]] result<runtime::unique_fd> open_apart(core::time_point until) const;
 
   // Sends without waiting, if a connection is open; nothing otherwise. `done` as channel::post().
-  [[nodiscard]] trace post(const script_call& script, const trace& behind, channel::on_reply done);
+  // `before` as there, too.
+  [[nodiscard]] trace post(const script_call& script, const trace& behind, channel::on_reply done,
+                           std::string_view before = {});
 
   // Reads replies that nobody waits for and closes connections that are given up.
   // True while there is more of that to come.
@@ -140,6 +142,7 @@ class link {
   std::size_t connecting_ = 0;
   std::condition_variable connected_;
   int callers_ = 0;
+  int crowd_ = 0;  // most callers lately, times crowd_memory
   bool was_connected_ = false;
   bool closed_ = false;
   core::backoff pace_;

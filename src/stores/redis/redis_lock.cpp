@@ -119,17 +119,18 @@ std::optional<core::grant> redis_lock::take_delivered(attempt& who) {
 
 result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core::time_point until) {
   const auto ttl = milliseconds_text(who.ttl);
-  const auto claim = milliseconds_text(who.claim_ttl);
   const auto block = std::to_string(who.block);
   static const auto written = std::to_string(layout_written);
   static const auto readable = std::to_string(layout_readable_max);
   const auto holder_text = describe_holder(server_->host, ::getpid(), who.label);
   if (joining && memory_of(who).entry.empty()) {
-    const auto joined = std::chrono::duration_cast<std::chrono::milliseconds>(
-        runtime::wall_now().time_since_epoch());
-    memory_of(who).entry = std::string{who.id.text()} + ';' + server_->grants.name() + ';' + claim +
-                           ';' + block + ';' + written + ';' + std::to_string(joined.count()) +
-                           ';' + holder_text;
+    using std::chrono::milliseconds;
+    const auto joined =
+        std::chrono::duration_cast<milliseconds>(runtime::wall_now().time_since_epoch());
+    memory_of(who).entry = queue_entry{who.id,    std::chrono::ceil<milliseconds>(who.claim_ttl),
+                                       who.block, server_->grants.name(),
+                                       joined,    holder_text}
+                               .text();
     server_->grants.expect(who.id);
   }
   const std::string_view entry = joining ? memory_of(who).entry : std::string_view{};
@@ -142,6 +143,8 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core:
   trace used;
   // As of now: they may be answered before our own answer is read, and "busy" is outdated then.
   const auto releases = pending_releases();
+  // Sent right behind our own release, the ask would be run before the next holder is told.
+  if (wanted_ && releases.last.on) releases.last.on->await(releases.last.position, until);
   auto answer = server_->calls.run(script, until, releases.last, &used);
   if (!answer) {
     if (answer.error().code == errc::outcome_unknown) {
@@ -238,8 +241,9 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
     });
     if (!queued) ended();  // the TTL frees it
   };
-  auto done = [ended, try_again](const result<reply>& answer) {
+  auto done = [self = shared_from_this(), ended, try_again](const result<reply>& answer) {
     const bool answered = answer && (*answer)->type == REDIS_REPLY_INTEGER;
+    self->wanted_ = answered && (*answer)->integer == handed_over;
     if (answered && (*answer)->integer != hand_over_unfinished) {
       ended();
     } else {
@@ -253,7 +257,15 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
     releasing_.push_back(id);
     behind = last_release_;
   }
-  auto sent = server_->calls.post(*script, behind, std::move(done));
+  // A server writes replies in the order in which it first had something for each connection, the
+  // latest first. With a word for us before it, the next holder's message comes before our reply.
+  static const auto word = [] {
+    command ping{1};
+    ping.arg("PING");
+    return ping.bytes();
+  }();
+  auto sent = server_->calls.post(*script, behind, std::move(done),
+                                  wanted_ ? std::string_view{word} : std::string_view{});
   if (!sent.on) {
     try_again(false);
     return;

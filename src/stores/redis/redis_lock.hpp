@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -63,6 +64,8 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   // Protected by m_.
   trace last_release_;                     // an ask must not overtake it
   std::vector<core::owner_id> releasing_;  // given back by us, but the store has not said so yet
+  // Others wait for it: what we gave back last went to one of them.
+  std::atomic<bool> wanted_{false};
 };
 
 // {value, pttl} as a status; shared by inspect() and the store's list().

@@ -17,96 +17,89 @@
 --           tell, and this attempt is the first in line, which has to look for itself;
 --       {3} free, but it takes another call to find out for whom;
 --       errors HOLDFAST_LAYOUT n: written by a version too new for us; HOLDFAST_FULL: the queue.
--- Cost  6 commands when free, 3 when busy, 6 when joining. One round trip.
+-- Cost  5 commands when free (6 with an entry), 3 when busy, 6 when joining. One round trip.
 local lock, slot, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local held = redis.call('GET', lock)
+local call, id, entry = redis.call, ARGV[1], ARGV[6]
+-- Whoever brings an entry has had to wait before, and probably has to again.
+local held = entry ~= '' and call('GET', lock)
 -- The common case by itself, before the functions that the others need are made: it takes half the
 -- time. The same as grant() below, for one token and a record in our own layout.
-if not held and ARGV[8] == '1' and redis.call('EXISTS', queue) == 0 then
-  local record = redis.call('HMGET', slot, 'layout', 'token')
+if not held and ARGV[8] == '1' and call('EXISTS', lock, queue) == 0 then
+  local record = call('HMGET', slot, 'layout', 'token')
   if record[1] == ARGV[3] then
-    local time = redis.call('TIME')
+    local time = call('TIME')
     local token = time[1] * 1000000 + time[2]
-    local last = tonumber(record[2])
+    local last = tonumber(record[2]) or 0
     if last >= token then
       token = last + 1
     end
     local text = string.format('%.0f', token)
-    redis.call('HSET', slot, 'token', text)
-    redis.call('SET', lock, ARGV[1] .. ';holdfast=' .. ARGV[3] .. ';token=' .. text ..
+    call('HSET', slot, 'token', text)
+    call('SET', lock, id .. ';holdfast=' .. ARGV[3] .. ';token=' .. text ..
       ';block=1;since=' .. time[1] .. '000;' .. ARGV[5], 'PX', ARGV[2])
     return {1, text}
   end
 end
--- include parts/grant.lua
--- include parts/hand_over.lua
--- Should all waiters die, nothing of theirs stays for longer than this.
-local keep_ms = 600000
 
-local function join()
-  if redis.call('HSET', waiters, ARGV[1], string.format('%.0f', math.floor(now() / 1000))) == 1 then
-    local length = redis.call('RPUSH', queue, ARGV[6])
-    if length > tonumber(ARGV[7]) then
-      redis.call('RPOP', queue)
-      redis.call('HDEL', waiters, ARGV[1])
-      return false
-    end
-    if length > 1 then
-      return true
-    end
-  end
-  redis.call('PEXPIRE', queue, keep_ms)
-  redis.call('PEXPIRE', waiters, keep_ms)
-  return true
-end
-
-local function queued()
-  local ours = string.find(held, ';holdfast=', 33, true) == 33
-  local head = not ours and redis.call('LINDEX', queue, 0) == ARGV[6]
-  return {2, redis.call('PTTL', lock), string.sub(held, 1, 2048),
-    redis.call('HGET', slot, 'token') or '0', head and 1 or 0}
-end
-
+held = held or call('GET', lock)
 if held then
-  if string.sub(held, 1, 33) == ARGV[1] .. ';' then
-    if redis.call('PTTL', lock) < tonumber(ARGV[2]) then
-      redis.call('PEXPIRE', lock, ARGV[2])
+  if string.sub(held, 1, 33) == id .. ';' then
+    if call('PTTL', lock) < tonumber(ARGV[2]) then
+      call('PEXPIRE', lock, ARGV[2])
     end
     return {1, string.match(held, ';token=(%d+);')}
   end
-  if ARGV[6] == '' then
-    return {0, redis.call('PTTL', lock), string.sub(held, 1, 2048)}
+  if entry == '' then
+    return {0, call('PTTL', lock), string.sub(held, 1, 2048)}
   end
-  if not join() then
-    return redis.error_reply('HOLDFAST_FULL')
-  end
-  return queued()
 end
 
-local newest = read_record()
-if newest > tonumber(ARGV[4]) then
-  return redis.error_reply('HOLDFAST_LAYOUT ' .. newest)
+-- Joins, or says "still here". Also if the lock is free and somebody waits: the holder expired, or
+-- a foreign client deleted it, and told nobody; then it is somebody's turn, perhaps ours.
+local record = call('HMGET', slot, 'layout', 'token')
+if not held then
+  local newest = tonumber(record[1]) or 0
+  if newest > tonumber(ARGV[4]) then
+    return redis.error_reply('HOLDFAST_LAYOUT ' .. newest)
+  end
 end
-local layout = tonumber(ARGV[3])
-if redis.call('EXISTS', queue) == 0 then
-  return {1, grant(ARGV[1], layout, tonumber(ARGV[8]), ARGV[2], ARGV[5])}
+local time = call('TIME')
+if entry ~= '' then
+  -- Should all waiters die, nothing of theirs stays for longer than ten minutes.
+  local length = 1
+  if call('HSET', waiters, id, time[1] * 1000 + math.floor(time[2] / 1000)) == 1 then
+    length = call('RPUSH', queue, entry)
+    if length > tonumber(ARGV[7]) then
+      call('RPOP', queue)
+      call('HDEL', waiters, id)
+      return redis.error_reply('HOLDFAST_FULL')
+    end
+  end
+  if length == 1 then
+    call('PEXPIRE', queue, 600000)
+    call('PEXPIRE', waiters, 600000)
+  end
 end
--- Free, but somebody waits: the holder expired, or a foreign client deleted it, and told nobody.
-if ARGV[6] ~= '' and not join() then
-  return redis.error_reply('HOLDFAST_FULL')
+if not held then
+  -- include parts/hand_over.lua
+  -- Taking from a queue that is not there is still a write, and after a write a server that is
+  -- short of memory would let us have the lock.
+  local result = call('EXISTS', queue) == 0 and 'nobody' or hand_over(id, ARGV[2])
+  if result == 'more' then
+    return {3}
+  end
+  if result == 'nobody' then
+    result = grant(id, ARGV[3], ARGV[8], ARGV[2], ARGV[5])
+  end
+  if result ~= 'handed' then
+    return {1, result}
+  end
+  held = call('GET', lock)
+  if entry == '' then
+    return {0, call('PTTL', lock), string.sub(held, 1, 2048)}
+  end
+  record[2] = call('HGET', slot, 'token')
 end
-local result = hand_over(ARGV[1], ARGV[2])
-if result == 'more' then
-  return {3}
-end
-if result == 'nobody' then
-  return {1, grant(ARGV[1], layout, tonumber(ARGV[8]), ARGV[2], ARGV[5])}
-end
-if result ~= 'handed' then
-  return {1, result}
-end
-held = redis.call('GET', lock)
-if ARGV[6] ~= '' then
-  return queued()
-end
-return {0, redis.call('PTTL', lock), string.sub(held, 1, 2048)}
+local ours = string.find(held, ';holdfast=', 33, true) == 33
+local head = not ours and call('LINDEX', queue, 0) == entry
+return {2, call('PTTL', lock), string.sub(held, 1, 2048), record[2] or '0', head and 1 or 0}

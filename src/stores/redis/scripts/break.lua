@@ -5,9 +5,9 @@
 -- ARGV  1 token
 -- Gives {1} broken; {0} nobody holds it; {-1, value} held otherwise (value cut at 2048 bytes).
 local lock, slot, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
--- include parts/grant.lua
+local call, time, record = redis.call, nil, nil
 -- include parts/hand_over.lua
-local held = redis.call('GET', lock)
+local held = call('GET', lock)
 if not held then
   return {0}
 end
@@ -17,6 +17,6 @@ local given = tonumber(ARGV[1])
 if not token or given < token or given >= token + block then
   return {-1, string.sub(held, 1, 2048)}
 end
-redis.call('DEL', lock)
+call('DEL', lock)
 hand_over(nil, 0)
 return {1}

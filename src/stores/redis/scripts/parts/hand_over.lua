@@ -1,7 +1,30 @@
--- Gives the free lock to the first waiter that is there. Wants parts/grant.lua, and `queue` and
--- `waiters`, the keys. The queue is a list of entries, as their owners wrote them:
--- "id;inbox;claim TTL;block;layout;joined;holder". The hash `waiters` says when each id was last
--- heard of, in ms.
+-- Gives the free lock to the first waiter that is there. Wants `call`, and the keys `lock`, `slot`,
+-- `queue` and `waiters`; `time` and `record` (the slot's layout and token) are used if known.
+--
+-- The token is max(counter + 1, the server's clock in µs). The clock makes a counter harmless that
+-- came back old or not at all; the counter makes a clock harmless that stepped back. Numbers of
+-- that size must not go through tostring(), which prints 1.79e+15. `block` tokens are taken at
+-- once: the counter then stands at the last of them.
+local function grant(id, layout, block, ttl, holder)
+  time = time or call('TIME')
+  record = record or call('HMGET', slot, 'layout', 'token')
+  local token = math.max((tonumber(record[2]) or 0) + 1, time[1] * 1000000 + time[2])
+  local text = string.format('%.0f', token)
+  record[2] = string.format('%.0f', token + block - 1)
+  if (tonumber(record[1]) or 0) < tonumber(layout) then
+    record[1] = layout
+    call('HSET', slot, 'layout', layout, 'token', record[2])
+  else
+    call('HSET', slot, 'token', record[2])
+  end
+  call('SET', lock, id .. ';holdfast=' .. layout .. ';token=' .. text .. ';block=' .. block ..
+    ';since=' .. time[1] .. '000;' .. holder, 'PX', ttl)
+  return text
+end
+
+-- The queue is a list of entries, as their owners wrote them, in fields of fixed width but for the
+-- last: "id;claim TTL;block;layout;inbox;joined;holder". The hash `waiters` says when each id was
+-- last heard of, in ms.
 --
 -- A waiter that left (not in the hash), fell silent for longer than its claim TTL, or whose process
 -- is gone (nobody listens to its inbox) is passed over; if it lives, it joins again when it asks.
@@ -9,32 +32,37 @@
 -- more than that, and its other entries have fallen silent by then.
 -- At most 500 entries in one call: a thousand dead ones take a few calls, none stops the server.
 --
--- `me`: the id that asks, if any. Gives 'nobody' (the queue is empty), 'more' (call again),
--- 'handed' (somebody else has it now), or the token of `me`.
-local entries_max = 500
-local function hand_over(me, ttl)
-  for _ = 1, entries_max do
-    local entry = redis.call('LPOP', queue)
+-- `me`: the id that asks, if any. `entry`: the first in line, if it was taken off already.
+-- Gives 'nobody' (the queue is empty), 'more' (call again), 'handed' (somebody else has it now), or
+-- the token of `me`.
+local function hand_over(me, ttl, entry)
+  for _ = 1, 500 do
+    entry = entry or call('LPOP', queue)
     if not entry then
       return 'nobody'
     end
-    local id, inbox, claim, block, layout, holder =
-      string.match(entry, '^(%x+);([^;]*);(%d+);(%d+);(%d+);%d+;(.*)$')
-    local seen = id and redis.call('HGET', waiters, id)
+    local id = string.sub(entry, 1, 32)
+    local claim = tonumber(string.sub(entry, 34, 41))
+    local seen = claim and call('HGET', waiters, id)
     if seen then
-      redis.call('HDEL', waiters, id)
+      call('HDEL', waiters, id)
+      local block = tonumber(string.sub(entry, 43, 45))
+      local layout = tonumber(string.sub(entry, 47, 48))
+      local holder = string.sub(entry, 112)
       if id == me then
-        return grant(id, tonumber(layout), tonumber(block), ttl, holder)
+        return grant(id, layout, block, ttl, holder)
       end
-      if now() / 1000 - seen <= tonumber(claim) then
-        local token = grant(id, tonumber(layout), tonumber(block), claim, holder)
-        if redis.call('PUBLISH', inbox, id .. ';' .. token .. ';' .. claim .. ';' .. block .. ';' ..
-            lock) > 0 then
+      time = time or call('TIME')
+      if time[1] * 1000 + time[2] / 1000 - seen <= claim then
+        local token = grant(id, layout, block, claim, holder)
+        if call('PUBLISH', string.sub(entry, 50, 96), id .. ';' .. token .. ';' .. claim .. ';' ..
+            block .. ';' .. lock) > 0 then
           return 'handed'
         end
-        redis.call('DEL', lock)
+        call('DEL', lock)
       end
     end
+    entry = nil
   end
   return 'more'
 end

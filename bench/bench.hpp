@@ -40,6 +40,7 @@ struct bench_case {
   double goal = 0;  // of ours ÷ baseline; a floor if higher is better, otherwise a ceiling
   turn ours;
   turn baseline;
+  int rounds = 0;  // 0: as the effort says
 };
 
 struct result {
@@ -68,5 +69,6 @@ struct result {
 // The cases, one file for each kind.
 [[nodiscard]] std::vector<bench_case> uncontended_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> contended_cases(const servers& at);
+[[nodiscard]] std::vector<bench_case> at_scale_cases(const servers& at);
 
 }  // namespace holdfast::bench

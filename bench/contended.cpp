@@ -77,6 +77,20 @@ void fifo_worker(const servers& at, shared_board& all, int me, std::chrono::micr
       all, me, hold, sampling, [&] { them.lock(); }, [&] { them.unlock(); });
 }
 
+// As most do it: try again every millisecond.
+void polling_worker(const servers& at, shared_board& all, int me, std::chrono::microseconds hold,
+                    bool sampling) {
+  hand_rolled them{connect(at)};
+  ready_and_wait(all);
+  contend(
+      all, me, hold, sampling,
+      [&] {
+        while (!them.lock("bench/polled"))
+          std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      },
+      [&] { them.unlock("bench/polled"); });
+}
+
 using worker = void (*)(const servers&, shared_board&, int, std::chrono::microseconds, bool);
 
 turn rate_of(const servers& at, worker one) {
@@ -208,6 +222,11 @@ std::vector<bench_case> contended_cases(const servers& at) {
   return {
       {"contended_processes_16", "16 processes, one lock, held 0 ms; tokens included",
        "acquisitions/s", by_hand, true, 0.9, rate_of(at, our_worker), rate_of(at, fifo_worker)},
+      {"contended_polling_16", "the same", "acquisitions/s", "SET NX PX tried every millisecond",
+       true, 0, rate_of(at, our_worker), rate_of(at, polling_worker)},
+      {"contended_polling_16_1ms", "held 1 ms: p99.9 of acquire", "ms",
+       "SET NX PX tried every millisecond", false, 0, slow_acquires(at, our_worker),
+       slow_acquires(at, polling_worker)},
       {"contended_fairness", "the same: most ÷ fewest acquisitions of a process", "most/fewest",
        "1", false, 1.05, unfairness_of(at, our_worker), constant(1)},
       {"contended_processes_16_1ms", "the same, held 1 ms: p99.9 of acquire", "ms", "16 × 1 ms",

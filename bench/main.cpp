@@ -31,8 +31,8 @@ int main(int argc, char** argv) {
   if (quick) how = {3, std::chrono::milliseconds{500}};
   std::vector<result> results;
   auto cases = uncontended_cases(at);
-  for (auto& one : contended_cases(at))
-    cases.push_back(std::move(one));
+  for (const auto& more : {contended_cases(at), at_scale_cases(at)})
+    cases.insert(cases.end(), more.begin(), more.end());
   for (const auto& one : cases) {
     const bool chosen = wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&](auto& w) {
                           return one.name.starts_with(w);

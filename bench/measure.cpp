@@ -19,8 +19,9 @@ result measure(const bench_case& one, const effort& how) {
   std::vector<double> ours;
   std::vector<double> baseline;
   std::vector<double> ratios;
-  for (int round = 0; round < how.rounds; ++round) {
-    std::fprintf(stderr, "\r\033[K%s: round %d of %d", one.name.c_str(), round + 1, how.rounds);
+  const int rounds = one.rounds > 0 ? one.rounds : how.rounds;
+  for (int round = 0; round < rounds; ++round) {
+    std::fprintf(stderr, "\r\033[K%s: round %d of %d", one.name.c_str(), round + 1, rounds);
     // Turns change order, so that neither side always has the warmer machine.
     const bool we_begin = round % 2 == 0;
     if (we_begin) ours.push_back(one.ours(how.each));

@@ -70,7 +70,7 @@ std::string picture(const std::vector<result>& all) {
       "font-family=\"sans-serif\" font-size=\"13\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
       "<text x=\"12\" y=\"22\" font-size=\"15\" font-weight=\"bold\">ours ÷ baseline, same run, "
-      "two cores</text>\n",
+      "two cores; a bar's tick is its goal</text>\n",
       left + width + 90, height);
   const auto x_of = [&](double ratio) { return left + std::min(ratio, most) / most * width; };
   int y = 40;
@@ -82,6 +82,12 @@ std::string picture(const std::vector<result>& all) {
                        left, y + 2, x_of(r.ratio) - left, colour);
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{:.2f} ×{}</text>\n", x_of(r.ratio) + 6, y + 16,
                        r.ratio, r.higher_is_better ? "" : " (less is better)");
+    if (r.goal > 0 && r.goal <= most) {
+      svg += fmt::format(
+          "<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\" stroke=\"#111\" "
+          "stroke-width=\"2\"/>\n",
+          x_of(r.goal), y - 1, y + 23);
+    }
     y += row;
   }
   svg += fmt::format(

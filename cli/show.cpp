@@ -13,7 +13,7 @@
 namespace holdfast::cli {
 namespace {
 
-constexpr std::size_t columns = 7;
+constexpr std::size_t columns = 8;
 using row = std::array<std::string, columns>;
 
 // Holders write the time themselves: one that fmt cannot show must not stop us.
@@ -29,15 +29,27 @@ std::string show_remaining(const lock_status& status) {
 }
 
 row cells(const lock_status& status) {
-  if (!status.holder) return {escape(status.name), "free", "", "", "", "", ""};
+  const std::string waiting = std::to_string(status.waiting);
+  if (!status.holder) return {escape(status.name), "free", "", "", "", "", waiting, ""};
   const holder& who = *status.holder;
   if (who.foreign) {
-    return {escape(status.name),    "(not Holdfast)", "-", "-", "-",
-            show_remaining(status), escape(who.value)};
+    return {escape(status.name), "(not Holdfast)", "-", "-", "-", show_remaining(status), waiting,
+            escape(who.value)};
   }
-  return {escape(status.name),  escape(who.host),     std::to_string(who.pid),
-          show_time(who.since), to_string(who.token), show_remaining(status),
+  return {escape(status.name),
+          escape(who.host),
+          std::to_string(who.pid),
+          show_time(who.since),
+          to_string(who.token),
+          show_remaining(status),
+          waiting,
           escape(who.label)};
+}
+
+// Its clock and ours may differ: never less than nothing.
+std::chrono::milliseconds waited(const waiter& who) {
+  const auto since = std::chrono::system_clock::now() - who.since;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::max(since, since.zero()));
 }
 
 // Code points: near enough to columns for lining text up.
@@ -65,7 +77,7 @@ std::string describe(const lock_status& status) {
 }
 
 std::string show_table(const std::vector<lock_status>& locks) {
-  std::vector<row> rows{{"LOCK", "HOST", "PID", "SINCE", "TOKEN", "REMAINING", "LABEL"}};
+  std::vector<row> rows{{"LOCK", "HOST", "PID", "SINCE", "TOKEN", "REMAINING", "WAITING", "LABEL"}};
   std::transform(locks.begin(), locks.end(), std::back_inserter(rows), cells);
   std::array<std::size_t, columns> widths{};
   for (const row& line : rows) {
@@ -84,11 +96,32 @@ std::string show_table(const std::vector<lock_status>& locks) {
   return text;
 }
 
+std::string show_queue(const lock_status& status) {
+  std::string text;
+  for (std::size_t i = 0; i < status.waiters.size(); ++i) {
+    const waiter& who = status.waiters[i];
+    const std::string label = who.label.empty() ? "" : fmt::format(" ({})", escape(who.label));
+    text += fmt::format("{:>4}. {} pid {}{} has waited for {}\n", i + 1, escape(who.host), who.pid,
+                        label, show_duration(waited(who)));
+  }
+  if (status.waiting > status.waiters.size()) {
+    text += fmt::format("      and {} more\n", status.waiting - status.waiters.size());
+  }
+  return text;
+}
+
 nlohmann::ordered_json to_json(const lock_status& status) {
-  nlohmann::ordered_json json{{"name", escape(status.name)},
-                              {"held", status.holder.has_value()},
-                              {"holder", nullptr},
-                              {"remaining_ms", nullptr}};
+  nlohmann::ordered_json json{
+      {"name", escape(status.name)}, {"held", status.holder.has_value()},
+      {"holder", nullptr},           {"remaining_ms", nullptr},
+      {"waiting", status.waiting},   {"waiters", nlohmann::ordered_json::array()}};
+  for (const waiter& who : status.waiters) {
+    json["waiters"].push_back({{"host", escape(who.host)},
+                               {"pid", who.pid},
+                               {"label", escape(who.label)},
+                               {"since", show_time(who.since)},
+                               {"waited_ms", waited(who).count()}});
+  }
   if (status.remaining) json["remaining_ms"] = status.remaining->count();
   if (!status.holder) return json;
   const holder& who = *status.holder;

@@ -16,6 +16,9 @@ namespace holdfast::cli {
 
 [[nodiscard]] std::string show_table(const std::vector<lock_status>& locks);
 
+// Who waits, in order, a line each; nothing if nobody does.
+[[nodiscard]] std::string show_queue(const lock_status& status);
+
 [[nodiscard]] nlohmann::ordered_json to_json(const lock_status& status);
 
 }  // namespace holdfast::cli

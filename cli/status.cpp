@@ -1,4 +1,4 @@
-// `holdfast status`: who holds what.
+// `holdfast status`: who holds what, and who waits.
 #include <algorithm>
 #include <memory>
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* examples = R"(Examples:
   holdfast status                                  # every lock that is held
-  holdfast status deploy                           # one lock, held or free
+  holdfast status deploy                           # one lock, held or free, and who waits for it
   holdfast status 'orders/*'                       # * ? [a-z], and \ before one to mean itself
   holdfast status deploy --json | jq .holder.pid
 
@@ -41,9 +41,9 @@ int show_one(client& store, const status_options& options) {
   if (options.json) {
     text = to_json(status).dump() + "\n";
   } else if (!status.holder) {
-    text = fmt::format("{}: free\n", escape(status.name));
+    text = fmt::format("{}: free\n", escape(status.name)) + show_queue(status);
   } else {
-    text = show_table({status});
+    text = show_table({status}) + show_queue(status);
   }
   return print(text) ? exit_code::ok : exit_code::io;
 }
@@ -78,7 +78,8 @@ int status(const status_options& options) {
 
 void add_status(CLI::App& app, invocation& job) {
   auto options = std::make_shared<status_options>();
-  CLI::App* verb = app.add_subcommand("status", "Show who holds a lock, or all of them");
+  CLI::App* verb =
+      app.add_subcommand("status", "Show who holds a lock and who waits for it, or all locks");
   verb->add_option("NAME", options->pattern, "A lock's name, or a pattern")->type_name("");
   add_store(*verb, options->store);
   verb->add_flag("--json", options->json, "Print JSON");

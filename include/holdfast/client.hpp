@@ -27,7 +27,8 @@ class client_state;
 //   unix:/path/redis.sock[?option=…]       a Redis server on a unix socket
 //   redis://[user[:password]@]host[:port][/db][?option=…]
 //
-// Options in the URL: prefix, db (unix:), spin (microseconds, 0 = off), connections.
+// Options in the URL: prefix, db (unix:), spin (microseconds, 0 = off), connections,
+// foreign=share (leave the lock free now and then, for clients of other kinds that poll for it).
 // A client does no I/O until it is first used. After fork() it is inert in the child: every use
 // there throws errc::forked, destructors do nothing.
 class HOLDFAST_API client {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <holdfast/export.hpp>
 #include <holdfast/token.hpp>
@@ -23,11 +25,22 @@ struct holder {
   std::string value{};  ///< a foreign holder's raw value, cut at 256 bytes
 };
 
+// Somebody who waits for a lock. Of the threads of one client that want the same lock, one waits
+// at the store for all of them, and only that one is seen. Untrusted bytes, too.
+struct waiter {
+  std::string host{};
+  std::int64_t pid = 0;
+  std::string label{};
+  std::chrono::system_clock::time_point since{};  ///< by its own clock
+};
+
 struct lock_status {
   std::string name{};
   std::optional<holdfast::holder> holder{};  ///< empty: free
   // How long until the store lets go by itself. Empty while held: it never does.
   std::optional<std::chrono::milliseconds> remaining{};
+  std::size_t waiting = 0;        ///< how many wait, some of them perhaps gone without a word
+  std::vector<waiter> waiters{};  ///< those, first come first; at most the first 100
 };
 
 // Untrusted bytes as printable text on one line: control characters, invalid UTF-8, characters

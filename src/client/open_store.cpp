@@ -30,6 +30,7 @@ redis_config common(const store_url& url) {
   redis_config config;
   config.limits.connections = url.connections;
   config.limits.spin = url.spin;
+  config.share_with_foreign = url.share_with_foreign;
   config.prefix = url.prefix;
   config.server.user = url.user;
   config.server.password = url.password;

@@ -79,6 +79,11 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
     return take_number(value, "option spin (microseconds)", 0, spin_us_max,
                        [&](unsigned n) { url.spin = std::chrono::microseconds{n}; });
   }
+  if (key == "foreign") {
+    if (value != "share") return bad("the option foreign in the store URL can only be \"share\"");
+    url.share_with_foreign = true;
+    return {};
+  }
   if (key == "connections") {
     return take_number(value, "option connections", 1, connections_max,
                        [&](unsigned n) { url.connections = n; });
@@ -87,8 +92,9 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
     return take_number(value, "option db", 0, 1'000'000,
                        [&](unsigned n) { url.database = static_cast<int>(n); });
   }
-  return bad("the store URL has an option \"" + escape(key) +
-             "\" that does not exist: there are prefix, spin, connections, and db for unix:");
+  return bad(
+      "the store URL has an option \"" + escape(key) +
+      "\" that does not exist: there are prefix, spin, connections, foreign, and db for unix:");
 }
 
 result<void> take_options(store_url& url, std::string_view query) {

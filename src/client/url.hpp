@@ -23,6 +23,7 @@ struct store_url {
   int database = 0;
   std::string prefix;
   std::size_t connections = 2;
+  bool share_with_foreign = false;
   core::duration spin = std::chrono::microseconds{60};
 };
 

@@ -17,6 +17,13 @@ constexpr backoff::bounds retry_pause{milliseconds{2}, milliseconds{250}};
 // The store's expiry is coarse; asking exactly then would often be a moment too early.
 constexpr duration after_expiry = milliseconds{1};
 
+// Waiters of one client say "still here" at the same moments, at most half a pause early, so that
+// what they say travels in one batch.
+time_point together(time_point due, duration pause) noexcept {
+  const auto step = std::max(duration{1}, pause / 2);
+  return due - due.time_since_epoch() % step;
+}
+
 }  // namespace
 
 bool is_passing(errc code) noexcept {
@@ -70,12 +77,15 @@ acquire_step acquire_machine::on_answer(const answer& what, time_point now) noex
   queued_ = queued_ || met_->queued;
   if (now >= rule_.wait_until) return finish(acquire_outcome::busy, now);
   if (met_->ask_within) poll_.reset();
-  auto pause = met_->ask_within ? *met_->ask_within : poll_.next();
+  const auto pause = met_->ask_within ? *met_->ask_within : poll_.next();
+  auto due = after(now, pause);
   // Never at once, whatever the store says is left.
   if (met_->remaining && *met_->remaining < pause) {
-    pause = std::max(duration::zero(), *met_->remaining) + after_expiry;
+    due = after(now, std::max(duration::zero(), *met_->remaining) + after_expiry);
+  } else if (met_->ask_within) {
+    due = together(due, pause);
   }
-  return {acquire_step::verb::wait, std::min(after(now, pause), rule_.wait_until)};
+  return {acquire_step::verb::wait, std::min(due, rule_.wait_until)};
 }
 
 acquire_step acquire_machine::on_failure(failure why, time_point now) {

@@ -47,6 +47,31 @@ TEST_F(CliStatus, ShowsTheHolder) {
   EXPECT_TRUE(json.at("holder").at("since").get<std::string>().ends_with("Z"));
 }
 
+TEST_F(CliStatus, ShowsTheQueueInOrder) {
+  child_process holder{holdfast({"run", "a", "--", "sh", "-c", "echo ready 1 go; read x"})};
+  ready_numbers(holder);
+  const auto waiting = [&](std::size_t count) {
+    return eventually([&] { return status_json("a").at("waiting") == count; });
+  };
+  child_process first{holdfast({"run", "a", "--label", "one\x07", "--", "true"})};
+  ASSERT_TRUE(waiting(1));
+  child_process second{holdfast({"run", "a", "--label", "two", "--", "true"})};
+  ASSERT_TRUE(waiting(2));
+
+  const auto json = status_json("a");
+  ASSERT_EQ(json.at("waiters").size(), 2U);
+  EXPECT_EQ(json.at("waiters").at(0).at("pid"), first.pid());
+  EXPECT_EQ(json.at("waiters").at(0).at("label"), "one\\x07");
+  EXPECT_EQ(json.at("waiters").at(1).at("pid"), second.pid());
+  EXPECT_GE(json.at("waiters").at(0).at("waited_ms").get<std::int64_t>(),
+            json.at("waiters").at(1).at("waited_ms").get<std::int64_t>());
+  const auto text = run({"status", "a"});
+  const auto at = [&](pid_t pid) { return text.out.find("pid " + std::to_string(pid) + " ("); };
+  ASSERT_NE(at(second.pid()), std::string::npos) << text.out;
+  EXPECT_LT(at(first.pid()), at(second.pid())) << text.out;
+  EXPECT_TRUE(contains(text.out, "has waited for")) << text.out;
+}
+
 TEST_F(CliStatus, ListsByPattern) {
   lock("orders/1", "x");
   lock("orders/2", "y");

@@ -212,7 +212,12 @@ std::string session_server::carry_out(connection& from, const words& request) {
   if (verb == "break") return break_node(request.at(1), number(2));
   if (verb == "look") {
     const auto found = locks_.find(request.at(1));
-    return found == locks_.end() ? "free" : "held " + describe(found->second.front());
+    if (found == locks_.end()) return "free";
+    // The first holds it, the others wait.
+    std::string all = "held";
+    for (const node& one : found->second)
+      all += " " + describe(one);
+    return all;
   }
   std::string all;
   for (const auto& [name, nodes] : locks_)

@@ -117,9 +117,18 @@ class session_lock final : public stores::store_lock {
   result<lock_status> inspect(time_point until) override {
     const auto answer = link_->call("look " + word_, until);
     if (!answer) return fail(errc::store_unreachable, answer.error().message);
-    if (answer->at(0) == "free") return lock_status{name_, {}, {}};
-    return lock_status{name_, who_is(answer->at(2), token_of(answer->at(1))),
-                       std::chrono::milliseconds{std::stoll(answer->at(3))}};
+    lock_status status;
+    status.name = name_;
+    if (answer->at(0) == "free") return status;
+    status.holder = who_is(answer->at(2), token_of(answer->at(1)));
+    status.remaining = std::chrono::milliseconds{std::stoll(answer->at(3))};
+    constexpr std::size_t words_each = 3;
+    for (std::size_t i = 1 + words_each; i + words_each <= answer->size(); i += words_each) {
+      auto who = who_is(answer->at(i + 1), {});
+      status.waiters.push_back({who.host, who.pid, who.label, who.since});
+    }
+    status.waiting = status.waiters.size();
+    return status;
   }
 
   result<void> break_with(fencing_token token, time_point until) override {

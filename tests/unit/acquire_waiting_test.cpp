@@ -51,6 +51,22 @@ TEST(AcquireWaiting, LongHeldLockIsPolledAtARateNobodyNotices) {
   EXPECT_GE(asks, 60 * 10);
 }
 
+// What waiters of one client say travels in one batch if they say it at the same moment.
+TEST(AcquireWaiting, StillHereIsSaidByAllAtOnce) {
+  const auto due = [](time_point asked) {
+    acquire_machine machine{patient, 3};
+    static_cast<void>(machine.start(start));
+    return asked + wait_after(machine, queued_behind(1h), asked);
+  };
+  for (const auto later : {1ms, 77ms, 400ms}) {
+    EXPECT_EQ(due(start + later), due(start)) << later.count();
+  }
+  for (const auto asked : {start, start + 1ms, start + 499ms, start + 500ms, start + 999ms}) {
+    EXPECT_GE(due(asked) - asked, 500ms);
+    EXPECT_LE(due(asked) - asked, 1s) << "before the store thinks that it has gone";
+  }
+}
+
 TEST(AcquireWaiting, ShortHeldLockIsAskedForSoon) {
   acquire_machine machine{patient, 3};
   static_cast<void>(machine.start(start));

@@ -65,7 +65,8 @@ TEST(Url, HostAloneHasDefaults) {
 }
 
 TEST(Url, EveryPartIsFound) {
-  const auto url = good("redis://app:pw@db:6380/3?prefix=locks%3A&spin=0&connections=2");
+  const auto url =
+      good("redis://app:pw@db:6380/3?prefix=locks%3A&spin=0&connections=2&foreign=share");
   EXPECT_EQ(url.user, "app");
   EXPECT_EQ(url.password, "pw");
   EXPECT_EQ(url.host, "db");
@@ -74,6 +75,8 @@ TEST(Url, EveryPartIsFound) {
   EXPECT_EQ(url.prefix, "locks:");
   EXPECT_EQ(url.spin, 0us);
   EXPECT_EQ(url.connections, 2U);
+  EXPECT_TRUE(url.share_with_foreign);
+  EXPECT_FALSE(good("redis://db").share_with_foreign);
 }
 
 TEST(Url, PasswordWithoutUserIsForTheDefaultUser) {
@@ -172,6 +175,7 @@ TEST(Url, BadOptionsAreNamed) {
     expect_bad("redis://db?spin="s + spin, "spin");
   for (const auto many : {"0", "65", "x"}) {
     expect_bad("redis://db?connections="s + many, "connections");
+    expect_bad("redis://db?foreign="s + many, "foreign");
   }
   expect_bad("redis://db?prefix=%", "prefix");
   expect_bad("redis://db?prefix=" + std::string(257, 'x'), "256");

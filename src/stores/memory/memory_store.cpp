@@ -21,13 +21,19 @@ constexpr std::size_t renewals_per_call = 1000;
 // Nothing gets lost between threads; this is only so that no wait is endless.
 constexpr core::duration ask_within = std::chrono::seconds{1};
 
+constexpr std::size_t waiters_shown_max = 100;
+
 struct entry {
   // Who holds it, if `expires` is not past.
   core::owner_id id;
   core::time_point expires{};
   holder who;
   // Who waits, first come first served.
-  std::deque<core::owner_id> queue;
+  struct waiting {
+    core::owner_id id;
+    waiter who;
+  };
+  std::deque<waiting> queue;
   std::condition_variable_any changed;
 
   [[nodiscard]] bool held(core::time_point now) const noexcept { return expires > now; }
@@ -72,7 +78,8 @@ class memory_lock final : public store_lock {
       entry_.expires = std::max(entry_.expires, now + who.ttl);
       return core::grant{entry_.who.token, who.ttl, now};
     }
-    auto place = std::find(queue.begin(), queue.end(), who.id);
+    const auto place =
+        std::find_if(queue.begin(), queue.end(), [&](const auto& one) { return one.id == who.id; });
     const bool first = queue.empty() || place == queue.begin();
     if (!entry_.held(now) && first) {
       if (place != queue.end()) queue.erase(place);
@@ -82,7 +89,9 @@ class memory_lock final : public store_lock {
           false, "localhost", ::getpid(), who.label, space_->next_token(), runtime::wall_now(), ""};
       return core::grant{entry_.who.token, who.ttl, now};
     }
-    if (place == queue.end()) queue.push_back(who.id);
+    if (place == queue.end()) {
+      queue.push_back({who.id, {"localhost", ::getpid(), who.label, runtime::wall_now()}});
+    }
     const auto left = entry_.held(now) ? entry_.expires - now : core::duration::zero();
     return core::busy{entry_.who, left, true, ask_within};
   }
@@ -94,14 +103,14 @@ class memory_lock final : public store_lock {
     const auto longest = std::min<core::duration>(until - current, std::chrono::hours{1});
     entry_.changed.wait_for(lock, stop, longest, [&] {
       return !entry_.held(runtime::now()) && !entry_.queue.empty() &&
-             entry_.queue.front() == who.id;
+             entry_.queue.front().id == who.id;
     });
   }
 
   result<removal> withdraw(attempt& who, core::time_point until) override {
     {
       const std::lock_guard guard{space_->m};
-      std::erase(entry_.queue, who.id);
+      std::erase_if(entry_.queue, [&](const auto& one) { return one.id == who.id; });
       entry_.changed.notify_all();
     }
     return release(who.id, until);
@@ -154,6 +163,9 @@ class memory_lock final : public store_lock {
   [[nodiscard]] static lock_status status_of(std::string name, const entry& of) {
     lock_status status;
     status.name = std::move(name);
+    status.waiting = of.queue.size();
+    for (std::size_t i = 0; i < std::min(of.queue.size(), waiters_shown_max); ++i)
+      status.waiters.push_back(of.queue[i].who);
     const auto now = runtime::now();
     if (!of.held(now)) return status;
     status.holder = of.who;

@@ -216,7 +216,8 @@ void inbox::deliver(const redisReply& message, std::vector<grant_message>& stray
   if (!grant) return;
   const auto found = waiters_.find(grant->id);
   if (found == waiters_.end()) {
-    strays.push_back(std::move(*grant));
+    const bool is_grant = grant->token != fencing_token{};  // otherwise: look for yourself
+    if (is_grant) strays.push_back(std::move(*grant));
     return;
   }
   found->second.granted = std::move(*grant);

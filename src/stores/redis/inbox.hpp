@@ -21,7 +21,7 @@ namespace holdfast::stores::redis {
 // A grant as the hand-over script sends it.
 struct grant_message {
   core::owner_id id;
-  fencing_token token;
+  fencing_token token;  // 0: no grant, but the lock is free soon, so ask
   core::duration claim{};
   std::uint64_t block = 1;
   std::string key;

@@ -89,20 +89,35 @@ unsigned hash_slot(std::string_view key) noexcept {
   return crc % slots;
 }
 
-std::string slot_tag(unsigned slot) {
-  // The first match in this order; every slot has one (tested), after 16,000 tries on average.
+namespace {
+
+using tag_table = std::array<std::array<char, 3>, slots>;
+
+// The first match in this order; every slot has one (tested). Made once, in a millisecond: to look
+// for one tag takes 16,000 steps, too many for a program that opens a lock for each order.
+tag_table make_tags() {
   constexpr std::string_view letters =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+  tag_table tags{};
   for (const char a : letters) {
     const auto first = crc_step(0, a);
     for (const char b : letters) {
       const auto second = crc_step(first, b);
       for (const char c : letters) {
-        if (crc_step(second, c) % slots == slot) return {a, b, c};
+        auto& tag = tags[crc_step(second, c) % slots];
+        if (tag[0] == '\0') tag = {a, b, c};
       }
     }
   }
-  return {};
+  return tags;
+}
+
+}  // namespace
+
+std::string slot_tag(unsigned slot) {
+  static const tag_table tags = make_tags();
+  const auto& tag = tags[slot % slots];
+  return {tag.begin(), tag.end()};
 }
 
 lock_keys::lock_keys(std::string lock_key) : lock{std::move(lock_key)} {
@@ -175,6 +190,50 @@ std::string describe_holder(std::string_view host, std::int64_t pid, std::string
   return text;
 }
 
+namespace {
+
+constexpr std::int64_t farthest_ms = 1000LL * 3600 * 24 * 365 * 200;  // after 1970
+
+std::chrono::system_clock::time_point time_of(std::int64_t ms) {
+  return std::chrono::system_clock::time_point{std::chrono::milliseconds{ms}};
+}
+
+struct fields {
+  holder who;
+  std::int64_t layout = 0;
+};
+
+// "key=text;key=text;…", as far as it is known.
+fields read_fields(std::string_view rest) {
+  fields read;
+  auto& who = read.who;
+  while (!rest.empty()) {
+    const auto end = rest.find(';');
+    const auto field = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    const auto equals = field.find('=');
+    if (equals == std::string_view::npos) continue;
+    const auto key = field.substr(0, equals);
+    const auto text = field.substr(equals + 1);
+    if (key == "holdfast") {
+      read.layout = number(text, layout_readable_max + 1);
+    } else if (key == "token") {
+      who.token = fencing_token{static_cast<std::uint64_t>(number(text))};
+    } else if (key == "since") {
+      who.since = time_of(number(text, farthest_ms));
+    } else if (key == "host") {
+      who.host = decode_field(text);
+    } else if (key == "pid") {
+      who.pid = number(text);
+    } else if (key == "label") {
+      who.label = decode_field(text);
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
 result<holder> parse_holder(std::string_view value) {
   const auto foreign = [&] {
     holder other;
@@ -187,38 +246,20 @@ result<holder> parse_holder(std::string_view value) {
   if (!core::owner_id::parse(value.substr(0, core::owner_id::digits))) return foreign();
   if (value.substr(core::owner_id::digits, mark.size()) != mark) return foreign();
 
-  holder who;
-  auto rest = value.substr(core::owner_id::digits + 1);
-  while (!rest.empty()) {
-    const auto end = rest.find(';');
-    const auto field = rest.substr(0, end);
-    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
-    const auto equals = field.find('=');
-    if (equals == std::string_view::npos) continue;
-    const auto key = field.substr(0, equals);
-    const auto text = field.substr(equals + 1);
-    if (key == "holdfast") {
-      if (const auto layout = number(text, layout_readable_max + 1); layout > layout_readable_max) {
-        return fail(errc::incompatible,
-                    "the lock is held by a newer Holdfast (stored layout " +
-                        std::to_string(layout) + ", this version shares locks up to " +
-                        std::to_string(layout_readable_max) + "): update this program");
-      }
-    } else if (key == "token") {
-      who.token = fencing_token{static_cast<std::uint64_t>(number(text))};
-    } else if (key == "since") {
-      constexpr std::int64_t farthest_ms = 1000LL * 3600 * 24 * 365 * 200;  // after 1970
-      who.since = std::chrono::system_clock::time_point{
-          std::chrono::milliseconds{number(text, farthest_ms)}};
-    } else if (key == "host") {
-      who.host = decode_field(text);
-    } else if (key == "pid") {
-      who.pid = number(text);
-    } else if (key == "label") {
-      who.label = decode_field(text);
-    }
+  const auto read = read_fields(value.substr(core::owner_id::digits + 1));
+  if (read.layout > layout_readable_max) {
+    return fail(errc::incompatible,
+                "the lock is held by a newer Holdfast (stored layout " +
+                    std::to_string(read.layout) + ", this version shares locks up to " +
+                    std::to_string(layout_readable_max) + "): update this program");
   }
-  return who;
+  return read.who;
+}
+
+waiter describe_waiter(const queue_entry& entry) {
+  auto who = read_fields(entry.holder).who;
+  return {std::move(who.host), who.pid, std::move(who.label),
+          time_of(std::min(entry.joined.count(), farthest_ms))};
 }
 
 }  // namespace holdfast::stores::redis

@@ -10,7 +10,8 @@
 //                             a script may touch both. ({name} would break on a name like "a}b".)
 //
 //   holdfast:{<tag>}:queue:<key>    a list of who waits, first come first; gone when nobody does
-//   holdfast:{<tag>}:waiters:<key>  a hash: when each of them was last heard of
+//   holdfast:{<tag>}:waiters:<key>  a hash: when each of them was last heard of; with
+//                                   foreign=share also hands, began and room (leave_room.lua)
 //   holdfast:inbox:<32 hex>         a channel for each client: grants are sent there
 //
 // A version shares locks with the one before and the one after it. Further apart is an error.
@@ -66,6 +67,7 @@ struct queue_entry {
   // Nothing if it was not written so.
   [[nodiscard]] static std::optional<queue_entry> parse(std::string_view text);
 };
+[[nodiscard]] waiter describe_waiter(const queue_entry& entry);
 inline constexpr std::string_view inbox_prefix = "holdfast:inbox:";
 
 // Reads a stored value back. A value that is not ours gives a foreign holder; one of a layout too

@@ -6,15 +6,15 @@
 #include <array>
 #include <charconv>
 
+#include "core/foreign.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/random.hpp"
 #include "runtime/sleep.hpp"
 #include "stores/redis/layout.hpp"
 
 namespace holdfast::stores::redis {
 
 namespace {
-
-using views = std::array<std::string_view, 0>;
 
 // Entries in one lock's queue; beyond it an acquisition fails with errc::overloaded.
 constexpr std::string_view queue_entries_max = "10000";
@@ -68,7 +68,14 @@ std::array<std::string_view, 4> redis_lock::keys() const noexcept {
 }
 
 script_call redis_lock::release_script(const core::owner_id& id, std::string_view entry) const {
-  const std::array<std::string_view, 2> args{id.text(), entry};
+  if (!server_->share_with_foreign) {
+    const std::array<std::string_view, 2> args{id.text(), entry};
+    return {scripts::release, keys(), args};
+  }
+  static const auto hands = std::to_string(core::share_after_hands);
+  static const auto time = milliseconds_text(core::share_after);
+  const auto room = milliseconds_text(core::room_for_foreign(runtime::random_bits()));
+  const std::array<std::string_view, 5> args{id.text(), entry, hands, time, room};
   return {scripts::release, keys(), args};
 }
 
@@ -278,13 +285,13 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
 }
 
 result<lock_status> redis_lock::inspect(core::time_point until) {
-  const std::array<std::string_view, 1> one{keys_.lock};
-  auto answer =
-      server_->calls.look({scripts::inspect, one, views{}}, until, pending_releases().last);
+  const std::array<std::string_view, 2> both{keys_.lock, keys_.queue};
+  const std::array<std::string_view, 1> args{waiters_shown_max};
+  auto answer = server_->calls.look({scripts::inspect, both, args}, until, pending_releases().last);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
-  if (fields.size() < 2) return fail(strange_answer(server_->calls.node()));
-  return read_status(keys_.lock.substr(server_->prefix.size()), *fields[0], *fields[1]);
+  if (fields.size() < status_elements) return fail(strange_answer(server_->calls.node()));
+  return read_status(keys_.lock.substr(server_->prefix.size()), fields);
 }
 
 result<void> redis_lock::break_with(fencing_token token, core::time_point until) {
@@ -320,9 +327,17 @@ result<renewal> redis_lock::extend(const core::owner_id& id, core::duration ttl,
   return read_renewal(*fields[2], ttl, counted_from);
 }
 
-result<lock_status> read_status(std::string name, const redisReply& value, const redisReply& pttl) {
+result<lock_status> read_status(std::string name, std::span<const redisReply* const> said) {
+  const auto& value = *said[0];
+  const auto& pttl = *said[1];
   lock_status status;
   status.name = std::move(name);
+  status.waiting = static_cast<std::size_t>(std::max(0LL, said[2]->integer));
+  for (const auto* one : elements_of(*said[3])) {
+    if (const auto entry = queue_entry::parse(text_of(*one))) {
+      status.waiters.push_back(describe_waiter(*entry));
+    }
+  }
   if (value.type != REDIS_REPLY_STRING) return status;
   auto holder = parse_holder(text_of(value));
   if (!holder) return fail(std::move(holder.error()));

@@ -68,9 +68,13 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   std::atomic<bool> wanted_{false};
 };
 
-// {value, pttl} as a status; shared by inspect() and the store's list().
-[[nodiscard]] result<lock_status> read_status(std::string name, const redisReply& value,
-                                              const redisReply& pttl);
+// Waiters of a lock that are shown one by one; beyond it they are only counted.
+inline constexpr std::string_view waiters_shown_max = "100";
+// What the inspect script says of one lock, in so many elements; shared by inspect() and the
+// store's list().
+inline constexpr std::size_t status_elements = 4;
+[[nodiscard]] result<lock_status> read_status(std::string name,
+                                              std::span<const redisReply* const> said);
 // One answer of the renew script.
 [[nodiscard]] renewal read_renewal(const redisReply& answer, core::duration ttl,
                                    core::time_point counted_from);

@@ -1,6 +1,7 @@
 #include "stores/redis/redis_store.hpp"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <unordered_map>
 
@@ -135,13 +136,22 @@ void redis_store::compare_clocks(const redisReply& seconds, const redisReply& mi
 result<void> redis_store::append_statuses(std::span<const std::string> keys, core::time_point until,
                                           std::vector<lock_status>& to) {
   if (keys.empty()) return {};
-  const std::vector<std::string_view> views(keys.begin(), keys.end());
-  auto answer = server_->calls.look({scripts::inspect, views, {}}, until);
+  std::vector<std::string> queues;
+  std::vector<std::string_view> names;
+  for (const auto& key : keys)
+    queues.push_back(lock_keys{key}.queue);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    names.push_back(keys[i]);
+    names.push_back(queues[i]);
+  }
+  const std::array<std::string_view, 1> args{waiters_shown_max};
+  auto answer = server_->calls.look({scripts::inspect, names, args}, until);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
-  for (std::size_t i = 0; i < keys.size() && 2 * i + 1 < fields.size(); ++i) {
-    auto status =
-        read_status(keys[i].substr(server_->prefix.size()), *fields[2 * i], *fields[2 * i + 1]);
+  const std::span<const redisReply* const> said{fields.data(), fields.size()};
+  for (std::size_t i = 0; i < keys.size() && (i + 1) * status_elements <= said.size(); ++i) {
+    auto status = read_status(keys[i].substr(server_->prefix.size()),
+                              said.subspan(i * status_elements, status_elements));
     if (!status) return fail(std::move(status.error()));
     // Any string key of the database may match the pattern: only ours are known to be locks.
     if (status->holder && !status->holder->foreign) to.push_back(std::move(*status));

@@ -13,6 +13,7 @@ struct redis_config {
   endpoint server;
   link_limits limits;
   std::string prefix;
+  bool share_with_foreign = false;  // leave the lock free now and then, for clients that poll
   guarantees promises;
 };
 

@@ -39,6 +39,7 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
                {nullptr, [this] { watch_replies(); }}},
       grants{calls, [this](const grant_message& stray) { give_back(stray); }},
       prefix{std::move(config.prefix)},
+      share_with_foreign{config.share_with_foreign},
       promises{std::move(config.promises)},
       host{host_name()},
       background_{std::move(background)} {}

@@ -25,6 +25,7 @@ class server : public std::enable_shared_from_this<server> {
   link renewals;
   inbox grants;
   const std::string prefix;
+  const bool share_with_foreign;
   const guarantees promises;
   const std::string host;
   store_events events;

@@ -14,7 +14,8 @@
 --       {0, PTTL, value} held by somebody else (value cut at 2048 bytes);
 --       {2, PTTL, value, counter, head} the same, and queued: a grant with a token above `counter`
 --           will be sent to the inbox. head is 1 if the holder is foreign, so that nobody will
---           tell, and this attempt is the first in line, which has to look for itself;
+--           tell, and this attempt is the first in line, which has to look for itself. With an
+--           empty value nobody holds it: it is kept free for foreign clients for PTTL ms;
 --       {3} free, but it takes another call to find out for whom;
 --       errors HOLDFAST_LAYOUT n: written by a version too new for us; HOLDFAST_FULL: the queue.
 -- Cost  5 commands when free (6 with an entry), 3 when busy, 6 when joining. One round trip.
@@ -81,6 +82,14 @@ if entry ~= '' then
   end
 end
 if not held then
+  local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+  local room = tonumber(call('HGET', waiters, 'room')) or 0
+  if room > ms then
+    return {entry == '' and 0 or 2, room - ms, '', record[2] or '0', 0}
+  end
+  if room > 0 then
+    call('HDEL', waiters, 'room')
+  end
   -- include parts/hand_over.lua
   -- Taking from a queue that is not there is still a write, and after a write a server that is
   -- short of memory would let us have the lock.

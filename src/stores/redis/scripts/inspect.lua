@@ -1,16 +1,24 @@
--- Says what keys hold and for how long, without changing anything.
+-- Says who holds locks, for how long, and who waits, without changing anything.
 --
--- KEYS  the locks
--- Gives for each key two elements: its value (cut at 2048 bytes; false if there is none or it is
---       not a string) and its PTTL.
+-- KEYS  for each lock: the lock, its queue
+-- ARGV  1 how many waiters of each to show
+-- Gives for each lock four elements: its value (cut at 2048 bytes; false if there is none or it is
+--       not a string), its PTTL, how many wait, and the entries of the first of those.
 local answer = {}
-for i, key in ipairs(KEYS) do
-  local held = redis.pcall('GETRANGE', key, 0, 2047)
-  local ttl = redis.call('PTTL', key)
+for i = 1, #KEYS, 2 do
+  local held = redis.pcall('GETRANGE', KEYS[i], 0, 2047)
+  local ttl = redis.call('PTTL', KEYS[i])
   if type(held) ~= 'string' or ttl == -2 then
     held = false
   end
-  answer[2 * i - 1] = held
-  answer[2 * i] = ttl
+  local entries = redis.pcall('LRANGE', KEYS[i + 1], 0, ARGV[1] - 1)
+  local n = #answer
+  answer[n + 1] = held
+  answer[n + 2] = ttl
+  if entries.err then
+    answer[n + 3], answer[n + 4] = 0, {}
+  else
+    answer[n + 3], answer[n + 4] = redis.call('LLEN', KEYS[i + 1]), entries
+  end
 end
 return answer

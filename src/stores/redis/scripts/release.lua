@@ -3,9 +3,12 @@
 --
 -- KEYS  1 the lock   2 the slot's record   3 the queue   4 the waiters
 -- ARGV  1 owner id   2 the owner's entry in the queue; empty: it never joined
+--       to leave room for foreign clients, also:
+--       3 after how many hand-overs in a row, or 4 how many ms of them, the lock is left free
+--       5 for how many ms
 -- Gives 1 released; 3 released, and given to the next waiter; 0 nobody holds it; -1 somebody else
 --       does; 2 the lock is free now, but another call is needed to find who is next.
--- Cost  3 commands when nobody waits, 9 with a hand-over.
+-- Cost  3 commands when nobody waits, 9 with a hand-over, 12 to leave room.
 --
 -- Takes things away before it sets anything: short of memory a server refuses the one but not the
 -- other, and after a first write it lets a script go on.
@@ -19,10 +22,37 @@ end
 if held and not ours then
   return -1
 end
+local room = 0
+if not ours then
+  room = tonumber(call('HGET', waiters, 'room')) or 0
+elseif ARGV[3] then
+  -- include parts/leave_room.lua
+end
+if room > 0 then
+  time = time or call('TIME')
+  if room > time[1] * 1000 + time[2] / 1000 then
+    -- The lock stays free until then. The first in line is told to look: token 0 is no grant. Those
+    -- that are gone make way for the next.
+    for _ = 1, 500 do
+      local next = call('LINDEX', queue, 0)
+      local id = next and string.sub(next, 1, 32)
+      if not next or call('HEXISTS', waiters, id) == 1 and
+          call('PUBLISH', string.sub(next, 50, 96), id .. ';0;0;0;' .. lock) > 0 then
+        break
+      end
+      call('LPOP', queue)
+      call('HDEL', waiters, id)
+    end
+    return ours and 1 or 0
+  end
+end
 -- Released, or found free: the next in line must not wait for nothing.
 local first = call('LPOP', queue)
 if not first then
-  return ours and call('DEL', lock) or 0
+  if ours then
+    call('DEL', lock, waiters)
+  end
+  return ours and 1 or 0
 end
 -- include parts/hand_over.lua
 local result = hand_over(nil, 0, first)

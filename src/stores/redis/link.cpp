@@ -191,16 +191,25 @@ result<reply> link::run(const script_call& script, core::time_point until, const
   return answer;
 }
 
+namespace {
+
+// For what may be asked twice: `ask` is told whether this is the first time.
+template <class Ask>
+result<reply> again_if_unknown(core::time_point until, Ask ask) {
+  auto answer = ask(true);
+  const bool unknown = !answer && answer.error().code == errc::outcome_unknown;
+  return unknown && runtime::now() < until ? ask(false) : std::move(answer);
+}
+
+}  // namespace
+
 result<reply> link::look(const script_call& script, core::time_point until, const trace& behind) {
-  auto answer = run(script, until, behind);
-  const bool again = !answer && answer.error().code == errc::outcome_unknown;
-  return again && runtime::now() < until ? run(script, until) : std::move(answer);
+  return again_if_unknown(until,
+                          [&](bool first) { return run(script, until, first ? behind : trace{}); });
 }
 
 result<reply> link::look(std::string_view bytes, core::time_point until) {
-  auto answer = exchange(bytes, until, {}, nullptr);
-  const bool again = !answer && answer.error().code == errc::outcome_unknown;
-  if (again && runtime::now() < until) answer = exchange(bytes, until, {}, nullptr);
+  auto answer = again_if_unknown(until, [&](bool) { return exchange(bytes, until, {}, nullptr); });
   if (answer && is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
   return answer;
 }

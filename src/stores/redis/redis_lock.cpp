@@ -168,8 +168,14 @@ result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply
     return got;
   }
   if (kind == 1 && fields.size() >= 2) {
-    if (who.memory) on.grants.forget(who.id);
-    got.answer = core::grant{read_token(text_of(*fields[1])), who.ttl, counted_from, who.block};
+    const auto token = read_token(text_of(*fields[1]));
+    const bool granted_before = fields.size() > 2;
+    if (who.memory && granted_before) {
+      on.grants.settle(who.id, token);
+    } else if (who.memory) {
+      on.grants.forget(who.id);
+    }
+    got.answer = core::grant{token, who.ttl, counted_from, who.block};
     return got;
   }
   const bool queued = kind == 2;

@@ -110,6 +110,7 @@ result<void> inbox::open(core::time_point until) {
 // Under m_. Whoever waits asks again, and that opens it anew.
 void inbox::disconnect() {
   connection_.reset();
+  settled_.clear();  // whatever was on its way is lost
   for (auto& [id, one] : waiters_)
     one.wake.notify_all();
 }
@@ -128,6 +129,19 @@ void inbox::expect(const core::owner_id& id) {
 void inbox::forget(const core::owner_id& id) {
   const lock held{m_};
   waiters_.erase(id);
+}
+
+void inbox::settle(const core::owner_id& id, fencing_token token) {
+  const lock held{m_};
+  const auto found = waiters_.find(id);
+  const bool came =
+      found != waiters_.end() && found->second.granted && found->second.granted->token >= token;
+  waiters_.erase(id);
+  if (came || !connection_) return;
+  settled_.emplace(id, token);
+  if (settled_.size() <= settled_max) return;
+  disconnect();
+  ring(bell_.get());
 }
 
 std::optional<grant_message> inbox::take(const core::owner_id& id) {
@@ -216,11 +230,17 @@ void inbox::deliver(const redisReply& message, std::vector<grant_message>& stray
   if (!grant) return;
   const auto found = waiters_.find(grant->id);
   if (found == waiters_.end()) {
-    const bool is_grant = grant->token != fencing_token{};  // otherwise: look for yourself
-    if (is_grant) strays.push_back(std::move(*grant));
+    if (grant->token == fencing_token{}) return;  // no grant to be given back
+    const auto answered = settled_.find(grant->id);
+    if (answered == settled_.end()) {
+      strays.push_back(std::move(*grant));
+    } else if (grant->token >= answered->second) {
+      settled_.erase(answered);
+    }
     return;
   }
-  found->second.granted = std::move(*grant);
+  auto& mine = found->second.granted;
+  if (!mine || mine->token < grant->token) mine = std::move(*grant);
   found->second.wake.notify_all();
 }
 

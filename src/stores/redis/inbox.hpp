@@ -32,6 +32,10 @@ struct grant_message {
 // another wakes that one. Messages are hints: whoever waits asks again in time anyway.
 class inbox {
  public:
+  // Grants that were answered before their message was read; beyond it the connection is made anew,
+  // which loses the messages.
+  static constexpr std::size_t settled_max = 1024;
+
   // `stray`: called with a grant that nobody here waits for, to be given back at once.
   inbox(link& via, std::function<void(const grant_message&)> stray);
   inbox(const inbox&) = delete;
@@ -46,6 +50,9 @@ class inbox {
   // An attempt is about to join a queue, or has left it.
   void expect(const core::owner_id& id);
   void forget(const core::owner_id& id);
+  // An attempt learnt of its grant by asking. The message about it may still come, perhaps much
+  // later, when somebody reads here again; it must not be taken for a grant that nobody wants.
+  void settle(const core::owner_id& id, fencing_token token);
 
   // Returns when a grant for `id` has come, at `until`, on stop, or when the connection broke.
   void wait(const core::owner_id& id, core::time_point until, const std::stop_token& stop);
@@ -77,6 +84,7 @@ class inbox {
   std::shared_ptr<runtime::unique_fd> connection_;
   reply_reader reader_;
   std::map<core::owner_id, waiter> waiters_;
+  std::map<core::owner_id, fencing_token> settled_;
   bool someone_reads_ = false;
 };
 

@@ -10,7 +10,8 @@
 --         join
 --       7 most entries in the queue
 --       8 how many tokens to reserve
--- Gives {1, token} granted;
+-- Gives {1, token} granted now; {1, token, 1} granted before, and perhaps a message about it is
+--           still on its way;
 --       {0, PTTL, value} held by somebody else (value cut at 2048 bytes);
 --       {2, PTTL, value, counter, head} the same, and queued: a grant with a token above `counter`
 --           will be sent to the inbox. head is 1 if the holder is foreign, so that nobody will
@@ -48,7 +49,7 @@ if held then
     if call('PTTL', lock) < tonumber(ARGV[2]) then
       call('PEXPIRE', lock, ARGV[2])
     end
-    return {1, string.match(held, ';token=(%d+);')}
+    return {1, string.match(held, ';token=(%d+);'), 1}
   end
   if entry == '' then
     return {0, call('PTTL', lock), string.sub(held, 1, 2048)}

@@ -7,7 +7,8 @@
 --       3 after how many hand-overs in a row, or 4 how many ms of them, the lock is left free
 --       5 for how many ms
 -- Gives 1 released; 3 released, and given to the next waiter; 0 nobody holds it; -1 somebody else
---       does; 2 the lock is free now, but another call is needed to find who is next.
+--       does; 2 released, but another call is needed to find who is next; -2 nobody held it, and
+--       the same.
 -- Cost  3 commands when nobody waits, 9 with a hand-over, 12 to leave room.
 --
 -- Takes things away before it sets anything: short of memory a server refuses the one but not the
@@ -60,6 +61,6 @@ if result ~= 'handed' and ours then
   call('DEL', lock)
 end
 if result == 'more' then
-  return 2
+  return ours and 2 or -2
 end
 return not ours and 0 or result == 'handed' and 3 or 1

@@ -1,0 +1,65 @@
+// How long a lock goes from thread to thread of a client before others have their turn.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "core/cohort.hpp"
+
+using namespace std::chrono_literals;
+
+namespace holdfast::test {
+
+namespace {
+
+using core::cohort_turn;
+
+constexpr core::time_point start{1h};
+constexpr core::duration ttl = 30s;
+constexpr core::time_point valid_until = start + ttl;
+
+cohort_turn turn_of(std::uint64_t token, std::uint64_t block) {
+  return {{fencing_token{token}, ttl, start, block}, start};
+}
+
+}  // namespace
+
+TEST(CohortTurn, WantsManyTokensOnlyIfSomebodyWaitsHere) {
+  EXPECT_EQ(core::tokens_wanted(0), 1U);
+  EXPECT_EQ(core::tokens_wanted(1), core::cohort_hands_max);
+  EXPECT_EQ(core::tokens_wanted(1000), core::cohort_hands_max);
+}
+
+TEST(CohortTurn, HasNothingToPassWithoutAGrant) {
+  EXPECT_FALSE(cohort_turn{}.may_pass(valid_until, ttl, start));
+}
+
+TEST(CohortTurn, GrantOfOneTokenGoesToNobodyElse) {
+  EXPECT_FALSE(turn_of(100, 1).may_pass(valid_until, ttl, start));
+}
+
+TEST(CohortTurn, EndsAfterItsTime) {
+  const auto turn = turn_of(100, 64);
+  EXPECT_TRUE(turn.may_pass(valid_until, ttl, start + core::cohort_time_max - 1ns));
+  EXPECT_FALSE(turn.may_pass(valid_until, ttl, start + core::cohort_time_max));
+}
+
+TEST(CohortTurn, LeaseThatIsAboutToEndGoesToNobodyElse) {
+  const auto turn = turn_of(100, 64);
+  EXPECT_TRUE(turn.may_pass(start + ttl / 4 + 1ns, ttl, start));
+  EXPECT_FALSE(turn.may_pass(start + ttl / 4, ttl, start));
+  EXPECT_FALSE(turn.may_pass(start - 1ns, ttl, start));
+}
+
+RC_GTEST_PROP(CohortTurn, HandsOutEveryTokenOfTheBlockOnceAndInOrder, ()) {
+  const auto first = *rc::gen::inRange<std::uint64_t>(1, std::uint64_t{1} << 53U);
+  const auto block = *rc::gen::inRange<std::uint64_t>(1, core::cohort_hands_max + 1);
+  auto turn = turn_of(first, block);
+  std::uint64_t last = first;  // the holder that the store chose has it
+  while (turn.may_pass(valid_until, ttl, start)) {
+    const auto token = turn.pass().value();
+    RC_ASSERT(token == last + 1);
+    last = token;
+  }
+  RC_ASSERT(last == first + block - 1);
+}
+
+}  // namespace holdfast::test

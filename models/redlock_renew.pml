@@ -1,26 +1,30 @@
 /* Fenced Redlock: renewing a lease, and repairing a node that lost its key.
  *
- * Modelled   three nodes; a holder with token 1, whose key is on two or three of them, that renews in
- *            rounds; a contender with token 2. A round extends the key where it is still the
+ * Modelled   three nodes; a holder with token 1, whose key is on two or three of them, that renews
+ *            in rounds; a contender with token 2. A round extends the key where it is still the
  *            holder's; a majority of extensions is success. A node where the key is missing is
- *            repaired (the key is set again), but only once the round has succeeded, and it does not
- *            count in that round. A round that fails may be tried again.
- * Adversary  Node 0 loses keys at any time, again and again; the other two keep a key until its owner
- *            gives it back. Requests, repairs above all, arrive late and more than once; replies are
- *            lost. No clock: the holder may be as slow as it likes.
+ *            repaired (the key is set again), but only once the round has succeeded, and it does
+ *            not count in that round: of two answers of a node, the first is the one. A round that
+ *            fails may be tried again.
+ * Adversary  Node 0 loses keys at any time, again and again; the other two keep a key until its
+ *            owner gives it back. Requests, repairs above all, arrive late and more than once;
+ *            replies are lost. No clock: the holder may be as slow as it likes.
  *            With STRICT, every node loses keys at any time.
- * Asserted   When a round succeeds, no contender that was granted before the round began still holds
- *            the lock: otherwise there are two holders, both of which were just told so.
+ * Asserted   When a round succeeds, no contender that was granted before the round began still
+ *            holds the lock: otherwise there are two holders, both of which were just told so.
  *            With STRICT, none was granted at all, that is: a lease that was interrupted is not
  *            renewed, whatever keys get lost. That takes one rule more: a repair is refused by a
- *            node whose counter is above the lease's token, because somebody was granted there since.
- * Limits     256 MB.
+ *            node whose counter is above the lease's token, because somebody was granted there
+ *            since.
+ * Limits     512 MB.
  *
  * Mutants    REPAIR_COUNTED      "extend, or set if missing" in one go, counted in the round
  *            REPAIR_WITHOUT_MAJORITY  repaired although the round has not succeeded
  *            LATE_ANSWER         an extension of an earlier round counts in this one
- *            STRICT UNGUARDED    the counter is not looked at: a repair that lands after a contender
- *                                came and went brings the lease back
+ *            BOTH_ANSWERS        a node that extended, and when asked again has lost the key,
+ *                                counts and is repaired in the same round
+ *            STRICT UNGUARDED    the counter is not looked at: a repair that lands after a
+ *                                contender came and went brings the lease back
  *            STRICT LATE_ANSWER  as above
  */
 #define N 3
@@ -53,8 +57,13 @@ bool over;    /* it gave the lock back, or gave up */
 #else
 #define RENEW(n) \
   :: d_step { key[n] == HOLDER && !HAS(extended, n) && !HAS(missing, n) -> ADD(extended, n) } \
-  :: d_step { key[n] == 0 && !HAS(extended, n) && !HAS(missing, n) -> \
+  :: d_step { key[n] == 0 && FIRST_ANSWER(n) && !HAS(missing, n) -> \
        ADD(missing, n); REPAIR_AT_ONCE(n) }
+#endif
+#ifdef BOTH_ANSWERS
+#define FIRST_ANSWER(n) 1
+#else
+#define FIRST_ANSWER(n) !HAS(extended, n)
 #endif
 #ifdef REPAIR_WITHOUT_MAJORITY
 #define REPAIR_AT_ONCE(n) ADD(repairs, n)

@@ -1,19 +1,20 @@
 /* Fenced Redlock: the order of tokens.
  *
  * Modelled   N independent nodes, each with a counter C; ATTEMPTS acquisitions, each with an id of
- *            its own and a token p that it proposes. A node that grants answers `fresh` (p > C:
- *            C := p) or `stale, C`. Fresh on a majority: the token is p. Granted on a majority, but
- *            not fresh on one: raise to q = max(C seen) + 1, where C < q: C := q, ok. A majority of
- *            ok: the token is q. Refused: try once more, higher, or give up. A key that is
- *            already ours answers stale to a repeated acquire, and ok to a repeated raise if q is what
- *            it was raised to.
- * Adversary  chooses proposals, and what the counters start from; loses, delays and repeats requests,
- *            also of attempts that are over; loses and delays replies. It also chooses, for every
- *            script, whether it finds the key free, its own, or another's: keys vanish and come back
- *            at will, so the order of tokens rests on no key, clock, pause or TTL. ("Busy", and
- *            "refused, p is too far ahead", are requests lost.)
+ *            its own and a token p that it proposes. A node that grants answers `fresh` (p > C: C
+ *            := p) or `stale, C`. Fresh on a majority: the token is p. Granted on a majority, but
+ *            not fresh on one: raise to q = max(C seen) + 1, where C < q: C := q, ok. A majority
+ *            of ok: the token is q. Refused: try once more, higher, or give up. A key that is
+ *            already ours answers stale to a repeated acquire, and ok to a repeated raise if q is
+ *            what it was raised to.
+ * Adversary  chooses proposals, and what the counters start from; loses, delays and repeats
+ *            requests, also of attempts that are over; loses and delays replies. It also chooses,
+ *            for every script, whether it finds the key free, its own, or another's: keys vanish
+ *            and come back at will, so the order of tokens rests on no key, clock, pause or TTL.
+ *            ("Busy", and "refused, p is too far ahead", are requests lost.)
  * Asserted   if A's acquire returned before B's began, token(B) > token(A); no token twice.
- * Limits     exhaustive for N = 3 and two attempts: 2 GB. More attempts, and N = 5: bitstate hashing.
+ * Limits     exhaustive for N = 3 and two attempts: 2 GB. More attempts, and N = 5: bitstate
+ *            hashing.
  *
  * Mutants    NO_WRITE_BACK      take the highest counter seen, plus one, without raising to it
  *            RAISE_EQUAL        raise if C <= q

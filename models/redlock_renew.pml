@@ -1,0 +1,146 @@
+/* Fenced Redlock: renewing a lease, and repairing a node that lost its key.
+ *
+ * Modelled   three nodes; a holder with token 1, whose key is on two or three of them, that renews
+ *            in rounds; a contender with token 2. A round extends the key where it is still the
+ *            holder's; a majority of extensions is success. A node where the key is missing is
+ *            repaired (the key is set again), but only once the round has succeeded, and it does
+ *            not count in that round: of two answers of a node, the first is the one. A round that
+ *            fails may be tried again.
+ * Adversary  Node 0 loses keys at any time, again and again; the other two keep a key until its
+ *            owner gives it back. Requests, repairs above all, arrive late and more than once;
+ *            replies are lost. No clock: the holder may be as slow as it likes.
+ *            With STRICT, every node loses keys at any time.
+ * Asserted   When a round succeeds, no contender that was granted before the round began still
+ *            holds the lock: otherwise there are two holders, both of which were just told so.
+ *            With STRICT, none was granted at all, that is: a lease that was interrupted is not
+ *            renewed, whatever keys get lost. That takes one rule more: a repair is refused by a
+ *            node whose counter is above the lease's token, because somebody was granted there
+ *            since.
+ * Limits     512 MB.
+ *
+ * Mutants    REPAIR_COUNTED      "extend, or set if missing" in one go, counted in the round
+ *            REPAIR_WITHOUT_MAJORITY  repaired although the round has not succeeded
+ *            LATE_ANSWER         an extension of an earlier round counts in this one
+ *            BOTH_ANSWERS        a node that extended, and when asked again has lost the key,
+ *                                counts and is repaired in the same round
+ *            STRICT UNGUARDED    the counter is not looked at: a repair that lands after a
+ *                                contender came and went brings the lease back
+ *            STRICT LATE_ANSWER  as above
+ */
+#define N 3
+#define MAJORITY 2
+#define HOLDER 1 /* ids, and tokens as well */
+#define CONTENDER 2
+
+#define COUNT(set) ((set & 1) + ((set >> 1) & 1) + ((set >> 2) & 1))
+#define HAS(set, n) ((set >> n) & 1)
+#define ADD(set, n) set = set | (1 << n)
+#define EACH(what) what(0) what(1) what(2)
+
+byte key[N];
+byte counter[N];
+byte repairs; /* in the network, for ever: nodes */
+
+bool granted; /* the contender was */
+bool over;    /* it gave the lock back, or gave up */
+
+#if defined(STRICT) && !defined(UNGUARDED)
+#define MAY_REPAIR(n) (key[n] == 0 && counter[n] <= HOLDER)
+#else
+#define MAY_REPAIR(n) (key[n] == 0)
+#endif
+
+#if defined(REPAIR_COUNTED)
+#define RENEW(n) \
+  :: d_step { key[n] == HOLDER && !HAS(extended, n) -> ADD(extended, n) } \
+  :: d_step { MAY_REPAIR(n) -> key[n] = HOLDER; ADD(extended, n) }
+#else
+#define RENEW(n) \
+  :: d_step { key[n] == HOLDER && !HAS(extended, n) && !HAS(missing, n) -> ADD(extended, n) } \
+  :: d_step { key[n] == 0 && FIRST_ANSWER(n) && !HAS(missing, n) -> \
+       ADD(missing, n); REPAIR_AT_ONCE(n) }
+#endif
+#ifdef BOTH_ANSWERS
+#define FIRST_ANSWER(n) 1
+#else
+#define FIRST_ANSWER(n) !HAS(extended, n)
+#endif
+#ifdef REPAIR_WITHOUT_MAJORITY
+#define REPAIR_AT_ONCE(n) ADD(repairs, n)
+#else
+#define REPAIR_AT_ONCE(n) skip
+#endif
+
+#ifdef LATE_ANSWER
+#define NEXT(then) repairs = then; missing = 0; granted_before = granted
+#else
+#define NEXT(then) repairs = then; missing = 0; granted_before = granted; extended = 0
+#endif
+
+proctype holder() {
+  byte extended; /* nodes that said so, in this round */
+  byte missing;
+  bool granted_before;
+#ifdef STRICT
+#define INTERRUPTED granted_before
+#else
+#define INTERRUPTED (granted_before && !over)
+#endif
+end:
+  do
+  EACH(RENEW)
+  :: d_step { COUNT(extended) >= MAJORITY -> assert(!INTERRUPTED); NEXT(repairs | missing) }
+  :: d_step { NEXT(repairs) } /* it failed */
+  od
+}
+
+#define REPAIR(n) :: d_step { HAS(repairs, n) && MAY_REPAIR(n) -> key[n] = HOLDER }
+#ifdef STRICT
+#define MAY_LOSE(n) (key[n] != 0)
+#else
+#define MAY_LOSE(n) (key[n] != 0 && (n == 0 || (key[n] == CONTENDER && over)))
+#endif
+#define LOSE(n) :: d_step { MAY_LOSE(n) -> key[n] = 0 }
+
+proctype network() {
+end:
+  do
+  EACH(REPAIR)
+  EACH(LOSE)
+  od
+}
+
+#define FREE(n) (key[n] == 0)
+#define ACQUIRE_UNHEARD(n) \
+  :: d_step { FREE(n) -> \
+       key[n] = CONTENDER; if :: counter[n] < CONTENDER -> counter[n] = CONTENDER :: else fi }
+#define ACQUIRE(n) \
+  :: d_step { FREE(n) && counter[n] < CONTENDER -> \
+       key[n] = CONTENDER; counter[n] = CONTENDER; ADD(fresh, n) } \
+  ACQUIRE_UNHEARD(n)
+
+proctype contender() {
+  byte fresh;
+  do
+  EACH(ACQUIRE)
+  :: d_step { COUNT(fresh) >= MAJORITY && !granted -> granted = true }
+  :: d_step { fresh = 0; over = true } -> break
+  od;
+end:
+  do
+  EACH(ACQUIRE_UNHEARD)
+  od
+}
+
+#define HELD(n) key[n] = HOLDER; counter[n] = HOLDER
+init {
+  atomic {
+    HELD(0);
+    if
+    :: HELD(1)
+    :: HELD(2)
+    :: HELD(1); HELD(2)
+    fi;
+    run holder(); run network(); run contender()
+  }
+}

@@ -130,6 +130,12 @@ void inbox::forget(const core::owner_id& id) {
   waiters_.erase(id);
 }
 
+void inbox::settle(const core::owner_id& id) {
+  const lock held{m_};
+  waiters_.erase(id);
+  settled_.add(id);
+}
+
 std::optional<grant_message> inbox::take(const core::owner_id& id) {
   const lock held{m_};
   const auto found = waiters_.find(id);
@@ -216,7 +222,7 @@ void inbox::deliver(const redisReply& message, std::vector<grant_message>& stray
   if (!grant) return;
   const auto found = waiters_.find(grant->id);
   if (found == waiters_.end()) {
-    strays.push_back(std::move(*grant));
+    if (!settled_.contains(grant->id)) strays.push_back(std::move(*grant));
     return;
   }
   found->second.granted = std::move(*grant);

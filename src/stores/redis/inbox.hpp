@@ -11,6 +11,7 @@
 
 #include <holdfast/result.hpp>
 
+#include "core/settled_ids.hpp"
 #include "core/types.hpp"
 #include "runtime/fd.hpp"
 #include "stores/redis/link.hpp"
@@ -46,6 +47,9 @@ class inbox {
   // An attempt is about to join a queue, or has left it.
   void expect(const core::owner_id& id);
   void forget(const core::owner_id& id);
+  // The same for one that has its lock by an answer: a grant that still comes for it is that
+  // lock's.
+  void settle(const core::owner_id& id);
 
   // Returns when a grant for `id` has come, at `until`, on stop, or when the connection broke.
   void wait(const core::owner_id& id, core::time_point until, const std::stop_token& stop);
@@ -77,6 +81,7 @@ class inbox {
   std::shared_ptr<runtime::unique_fd> connection_;
   reply_reader reader_;
   std::map<core::owner_id, waiter> waiters_;
+  core::settled_ids settled_;
   bool someone_reads_ = false;
 };
 

@@ -165,7 +165,7 @@ result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply
     return got;
   }
   if (kind == 1 && fields.size() >= 2) {
-    if (who.memory) on.grants.forget(who.id);
+    if (who.memory) on.grants.settle(who.id);
     got.answer = core::grant{read_token(text_of(*fields[1])), who.ttl, counted_from, who.block};
     return got;
   }

@@ -137,9 +137,7 @@ void inbox::settle(const core::owner_id& id, fencing_token token) {
   const bool came =
       found != waiters_.end() && found->second.granted && found->second.granted->token >= token;
   waiters_.erase(id);
-  if (came || !connection_) return;
-  settled_.emplace(id, token);
-  if (settled_.size() <= settled_max) return;
+  if (came || !connection_ || settled_.add(id, token)) return;
   disconnect();
   ring(bell_.get());
 }
@@ -230,13 +228,8 @@ void inbox::deliver(const redisReply& message, std::vector<grant_message>& stray
   if (!grant) return;
   const auto found = waiters_.find(grant->id);
   if (found == waiters_.end()) {
-    if (grant->token == fencing_token{}) return;  // no grant to be given back
-    const auto answered = settled_.find(grant->id);
-    if (answered == settled_.end()) {
-      strays.push_back(std::move(*grant));
-    } else if (grant->token >= answered->second) {
-      settled_.erase(answered);
-    }
+    const bool is_grant = grant->token != fencing_token{};  // otherwise nothing to be given back
+    if (is_grant && !settled_.knows(grant->id, grant->token)) strays.push_back(std::move(*grant));
     return;
   }
   auto& mine = found->second.granted;

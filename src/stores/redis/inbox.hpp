@@ -11,6 +11,7 @@
 
 #include <holdfast/result.hpp>
 
+#include "core/settled_ids.hpp"
 #include "core/types.hpp"
 #include "runtime/fd.hpp"
 #include "stores/redis/link.hpp"
@@ -32,10 +33,6 @@ struct grant_message {
 // another wakes that one. Messages are hints: whoever waits asks again in time anyway.
 class inbox {
  public:
-  // Grants that were answered before their message was read; beyond it the connection is made anew,
-  // which loses the messages.
-  static constexpr std::size_t settled_max = 1024;
-
   // `stray`: called with a grant that nobody here waits for, to be given back at once.
   inbox(link& via, std::function<void(const grant_message&)> stray);
   inbox(const inbox&) = delete;
@@ -84,7 +81,7 @@ class inbox {
   std::shared_ptr<runtime::unique_fd> connection_;
   reply_reader reader_;
   std::map<core::owner_id, waiter> waiters_;
-  std::map<core::owner_id, fencing_token> settled_;
+  core::settled_ids settled_;
   bool someone_reads_ = false;
 };
 

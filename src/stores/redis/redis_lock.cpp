@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "core/foreign.hpp"
+#include "core/queue_place.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/sleep.hpp"
@@ -25,10 +26,7 @@ struct waiting {
   std::vector<trace> unanswered;
   // Its entry in the queue; empty: not joined.
   std::string entry;
-  // The latest answer that said "queued": a grant came after it, so its validity counts from when
-  // that request was sent, and its token is above the counter of then.
-  core::time_point queued_from{};
-  std::uint64_t counter = 0;
+  core::queue_place place;
 };
 
 waiting& memory_of(attempt& who) {
@@ -113,15 +111,14 @@ result<core::answer> redis_lock::ask(attempt& who, core::time_point until) {
   return fail(errc::store_busy, "the lock's queue is full of waiters that are gone");
 }
 
-// A grant that was sent to our inbox. One whose token is not above the counter of the latest
-// answer is from before that: granted, not taken up in time, and given to others since.
+// A grant that was sent to our inbox.
 std::optional<core::grant> redis_lock::take_delivered(attempt& who) {
   if (!who.memory || memory_of(who).entry.empty()) return std::nullopt;
-  const auto& mine = memory_of(who);
   const auto message = server_->grants.take(who.id);
-  if (!message || message->token.value() <= mine.counter) return std::nullopt;
-  server_->grants.forget(who.id);
-  return core::grant{message->token, message->claim, mine.queued_from, message->block};
+  if (!message) return std::nullopt;
+  auto granted = memory_of(who).place.accept(message->token, message->claim, message->block);
+  if (granted) server_->grants.forget(who.id);
+  return granted;
 }
 
 result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core::time_point until) {
@@ -196,9 +193,7 @@ result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply
   if (!holder) return fail(std::move(holder.error()));
   core::busy busy{std::move(*holder), read_pttl(*fields[1]), queued, {}};
   if (queued) {
-    auto& mine = memory_of(who);
-    mine.queued_from = counted_from;
-    mine.counter = read_token(text_of(*fields[3])).value();
+    memory_of(who).place.queued(counted_from, read_token(text_of(*fields[3])).value());
     const bool must_look = fields[4]->integer == 1;
     if (!must_look) busy.ask_within = who.claim_ttl / asks_per_claim;
   } else {
@@ -232,11 +227,9 @@ result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
   if (open > 0) server_->watch_replies();
   auto said = release_by_id(*server_, script, until, false);
   server_->grants.forget(who.id);
-  if (!said || open == 0) return said;
-  // An ask is still on its way, or went down with its connection. Only having found its lock, and
-  // no other's, proves that it will not arrive after this.
-  const bool caught = who.asks == 1 && *said == removal::released;
-  return caught ? *said : removal::unsure;
+  if (!said) return said;
+  const bool sure = core::surely_withdrawn(who.asks, open, *said == removal::released);
+  return sure ? *said : removal::unsure;
 }
 
 result<removal> redis_lock::release(const core::owner_id& id, core::time_point until) {

@@ -1,0 +1,404 @@
+// The simulated Redis against a real one: single commands, and our scripts as a whole.
+#include "sim/beside_redis.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "core/types.hpp"
+#include "scripts.hpp"
+#include "sim/random.hpp"
+#include "stores/redis/layout.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+using texts = beside_redis::texts;
+namespace scripts = stores::redis::scripts;
+
+// Redis adds where in which script an error happened.
+std::string without_place(std::string text) {
+  if (const auto at = text.find(" script: "); at != std::string::npos) {
+    const auto end = text.find('\n', at);
+    text.erase(at, end == std::string::npos ? end : end - at);
+  }
+  return text;
+}
+
+std::string shown(const test::reply& what) {
+  switch (what.type) {
+    case test::reply::kind::nil:
+      return "(nil)";
+    case test::reply::kind::integer:
+      return std::to_string(what.integer);
+    case test::reply::kind::text:
+      return what.text;
+    case test::reply::kind::error:
+      return "(error) " + without_place(what.text);
+    case test::reply::kind::array:
+      break;
+  }
+  std::string all = "[";
+  for (const auto& item : what.items) {
+    if (all.size() > 1) all += ", ";
+    all += shown(item);
+  }
+  return all + "]";
+}
+
+std::vector<std::string_view> views(const texts& from) { return {from.begin(), from.end()}; }
+
+std::string shown(const stored& what) {
+  std::string text;
+  if (const auto* string = std::get_if<std::string>(&what.value)) text = *string;
+  if (const auto* list = std::get_if<stored::list>(&what.value)) {
+    for (const auto& one : *list)
+      text += "<" + one + ">";
+  }
+  if (const auto* hash = std::get_if<stored::hash>(&what.value)) {
+    for (const auto& [name, value] : *hash)
+      text += "{" + name + "=" + value + "}";
+  }
+  return text + " until " + std::to_string(what.expires_ms.value_or(-1)) + "\n";
+}
+
+}  // namespace
+
+std::int64_t beside_redis::publish(std::string_view channel, std::string_view message) {
+  if (channel != heard_channel) return 0;
+  sent_ += std::string{message} + "\n";
+  ++sent_count_;
+  return 1;
+}
+
+beside_redis::answers beside_redis::eval(std::string_view script, const texts& keys,
+                                         const texts& args) {
+  if (!listens_) {
+    static_cast<void>(listener_.command({"SUBSCRIBE", std::string{heard_channel}}));
+    listens_ = true;
+  }
+  texts words{"EVAL", std::string{script}, std::to_string(keys.size())};
+  words.insert(words.end(), keys.begin(), keys.end());
+  words.insert(words.end(), args.begin(), args.end());
+  const auto said = real_.command(words);
+  const auto answer = engine_.run(engine_.load(script), views(keys), views(args), data_, *this);
+  return {shown(said), answer.shown()};
+}
+
+beside_redis::answers beside_redis::command(const texts& words) {
+  return eval("return redis.pcall(unpack(ARGV))", {}, words);
+}
+
+beside_redis::answers beside_redis::contents() {
+  answers all;
+  auto keys = real_.command({"KEYS", "*"}).items;
+  std::sort(keys.begin(), keys.end(), [](auto& a, auto& b) { return a.text < b.text; });
+  for (const auto& key : keys) {
+    stored what;
+    const auto type = real_.command({"TYPE", key.text}).text;
+    if (type == "string") what.value = real_.command({"GET", key.text}).text;
+    if (type == "list") {
+      stored::list list;
+      for (const auto& one : real_.command({"LRANGE", key.text, "0", "-1"}).items)
+        list.push_back(one.text);
+      what.value = list;
+    }
+    if (type == "hash") {
+      stored::hash hash;
+      const auto fields = real_.command({"HGETALL", key.text}).items;
+      for (std::size_t i = 0; i + 1 < fields.size(); i += 2)
+        hash[fields[i].text] = fields[i + 1].text;
+      what.value = hash;
+    }
+    const auto until = real_.command({"PEXPIRETIME", key.text}).integer;
+    if (until >= 0) what.expires_ms = until;
+    if (type != "none") all.real += key.text + ": " + shown(what);
+  }
+  for (const auto& [key, what] : data_.all(wall_us() / 1000))
+    all.simulated += key + ": " + shown(what);
+  return all;
+}
+
+beside_redis::answers beside_redis::messages() {
+  answers all;
+  for (; sent_count_ > 0; --sent_count_)
+    all.real += listener_.receive().items.at(2).text + "\n";
+  all.simulated = std::exchange(sent_, {});
+  return all;
+}
+
+void beside_redis::clear() {
+  static_cast<void>(real_.command({"FLUSHALL"}));
+  data_ = {};
+}
+
+namespace {
+
+constexpr int rounds = 60;
+constexpr int steps = 120;
+constexpr int contents_compared_every = 6;
+
+// Words that some command makes sense of, and some that none does.
+class word_source {
+ public:
+  explicit word_source(random_stream& random) : random_{random} {}
+
+  texts next() {
+    static const std::vector<texts> shapes{
+        {"EXISTS", "k"},
+        {"EXISTS", "k", "k"},
+        {"GET", "k"},
+        {"SET", "k", "v"},
+        {"SET", "k", "v", "PX", "n"},
+        {"SET", "k", "v", "NX"},
+        {"SET", "k", "v", "XX"},
+        {"SET", "k", "v", "NX", "PX", "n"},
+        {"SET", "k", "v", "NX", "XX"},
+        {"SET", "k", "v", "PX"},
+        {"DEL", "k"},
+        {"DEL", "k", "k"},
+        {"PTTL", "k"},
+        {"PEXPIRE", "k", "n"},
+        {"GETRANGE", "k", "n", "n"},
+        {"HSET", "k", "f", "v"},
+        {"HSET", "k", "f", "v", "f", "v"},
+        {"HSET", "k", "f", "v", "f"},
+        {"HGET", "k", "f"},
+        {"HMGET", "k", "f", "f"},
+        {"HDEL", "k", "f"},
+        {"HDEL", "k", "f", "f"},
+        {"HLEN", "k"},
+        {"RPUSH", "k", "v"},
+        {"RPUSH", "k", "v", "v", "v"},
+        {"LPOP", "k"},
+        {"RPOP", "k"},
+        {"LLEN", "k"},
+        {"LINDEX", "k", "n"},
+        {"LREM", "k", "n", "v"},
+        {"TIME"},
+        {"PUBLISH", "c", "v"},
+        {"GET"},
+        {"TIME", "v"},
+        {"NOSUCH", "k"},
+    };
+    auto words = shapes[pick(shapes.size())];
+    for (auto& word : words)
+      word = meant_by(word);
+    return words;
+  }
+
+ private:
+  std::size_t pick(std::size_t count) {
+    return static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(count) - 1));
+  }
+  std::string meant_by(const std::string& shape) {
+    static const texts numbers{"0",
+                               "1",
+                               "2",
+                               "3",
+                               "-1",
+                               "-2",
+                               "5",
+                               "40",
+                               "300",
+                               "2000",
+                               "x",
+                               "1.5",
+                               "01",
+                               "",
+                               " 1",
+                               "-3",
+                               "9223372036854775807"};
+    if (shape == "k") return "key" + std::to_string(random_.between(1, 4));
+    if (shape == "f") return "field" + std::to_string(random_.between(1, 3));
+    if (shape == "v") return "value" + std::to_string(random_.between(1, 3));
+    if (shape == "c") return random_.chance(500) ? std::string{beside_redis::heard_channel} : "c";
+    if (shape == "n") return numbers[pick(numbers.size())];
+    return shape;
+  }
+  random_stream& random_;
+};
+
+TEST(SimulatedRedis, AnswersCommandsAsRedisDoes) {
+  beside_redis both;
+  for (std::uint64_t seed = 1; seed <= rounds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    both.clear();
+    random_stream random{seed};
+    word_source source{random};
+    for (int step = 0; step < steps; ++step) {
+      const auto words = source.next();
+      const auto said = both.command(words);
+      ASSERT_EQ(said.simulated, said.real) << testing::PrintToString(words);
+      const auto sent = both.messages();
+      ASSERT_EQ(sent.simulated, sent.real);
+      both.advance(random.spread(1, 400'000));
+    }
+    const auto kept = both.contents();
+    ASSERT_EQ(kept.simulated, kept.real);
+  }
+}
+
+// What scripts say to each other and to their caller: the corners of Redis' conversions.
+TEST(SimulatedRedis, ConvertsValuesAsRedisDoes) {
+  const texts bodies{
+      "return 3.99",
+      "return -3.99",
+      "return true",
+      "return false",
+      "return nil",
+      "return {1, 2, nil, 4}",
+      "return {1, {'a', false, 2.5}, 'b'}",
+      "return {}",
+      "return {ok='fine'}",
+      "return {err='BAD thing'}",
+      "return redis.error_reply('BAD thing')",
+      "return redis.error_reply('-BAD thing')",
+      "return redis.error_reply('BAD')",
+      "return redis.status_reply('fine')",
+      "return redis.call('SET', 'a', 1)",
+      "return redis.call('SET', 'a', 1.5)",
+      "redis.call('SET', 'a', 1763000000123456) return redis.call('GET', 'a')",
+      "redis.call('SET', 'a', 2^53) return redis.call('GET', 'a')",
+      "redis.call('SET', 'a', 'x') return redis.call('LLEN', 'a')",
+      "redis.call('SET', 'a', 'x') return redis.pcall('LLEN', 'a')['err']",
+      "return type(redis.call('GET', 'none'))",
+      "return type(redis.call('HMGET', 'none', 'f')[1])",
+      "return redis.call('GET', 'none') == false",
+      "return type(redis.call('TIME')[1])",
+      "return string.format('%.0f', 1763000000123456)",
+      "return tostring(1763000000123456)",
+      "return redis.call('GET', {})",
+      "return redis.call()",
+      "return #ARGV .. KEYS[1]",
+      "return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')",
+      "return tonumber('') == nil",
+      "return 'a' .. 1 .. 2.5",
+      "return type(print)",
+      "nothing = 1",
+      "return nothing",
+      "return ({1,2})[3] == nil",
+  };
+  beside_redis both;
+  for (const auto& body : bodies) {
+    auto said = both.eval(body, {"one"}, {"x", "y"});
+    // Words of Lua's own errors are for people; that there is one is what counts.
+    const auto in_lua = said.real.find("user_script:") != std::string::npos;
+    if (in_lua) said.real = said.real.substr(0, 11);
+    EXPECT_EQ(in_lua ? said.simulated.substr(0, 11) : said.simulated, said.real) << body;
+  }
+}
+
+// A handful of owners, inboxes and locks, so that they meet.
+class script_source {
+ public:
+  explicit script_source(random_stream& random) : random_{random} {}
+
+  struct call {
+    const scripts::script* script;
+    texts keys;
+    texts args;
+  };
+
+  call next() {
+    const auto& keys = lock();
+    const texts four{keys.lock, keys.slot, keys.queue, keys.waiters};
+    const auto id = owner();
+    switch (random_.between(0, 9)) {
+      default:
+        return {&scripts::acquire, four, asking(id)};
+      case 5:
+      case 6:
+      case 7:
+        return {&scripts::release, four, {id, random_.chance(500) ? entry(id) : ""}};
+      case 8:
+        return {&scripts::renew,
+                {keys.lock, other().lock},
+                {id, random_.chance(50) ? "0" : ttl(), owner(), ttl()}};
+      case 9:
+        if (random_.chance(500)) {
+          return {&scripts::inspect, {keys.lock, other().lock, keys.queue, "none"}, {}};
+        }
+        return {&scripts::break_, four, {token}};
+    }
+  }
+  // The last one that was granted; half of the breaks are to succeed.
+  std::string token = "1";
+
+ private:
+  const stores::redis::lock_keys& lock() {
+    static const std::vector<stores::redis::lock_keys> all{stores::redis::lock_keys{"orders"},
+                                                           stores::redis::lock_keys{"a}b{c"}};
+    return all[static_cast<std::size_t>(random_.between(0, 1))];
+  }
+  const stores::redis::lock_keys& other() { return lock(); }
+  std::string owner() {
+    return std::string{
+        core::owner_id::from_bits(0, static_cast<std::uint64_t>(random_.between(1, 6))).text()};
+  }
+  std::string ttl() { return std::to_string(random_.spread(1, 3000)); }
+  // The same for the same owner, as a client's is, but for what it listens to.
+  std::string entry(const std::string& id) {
+    const auto last = id.back() - '0';
+    stores::redis::queue_entry what;
+    what.id = *core::owner_id::parse(id);
+    what.claim = std::chrono::milliseconds{500 * last};
+    what.block = last % 2 == 0 ? 64 : 1;
+    const std::string deaf = "holdfast:inbox:0000000000000000000000000000000f";
+    what.inbox = last % 3 == 0 ? std::string_view{deaf} : beside_redis::heard_channel;
+    what.joined = std::chrono::milliseconds{1'700'000'000'000};
+    what.holder = "host=h;pid=1;label=";
+    return what.text();
+  }
+  texts asking(const std::string& id) {
+    return {id,
+            ttl(),
+            random_.chance(20) ? "3" : "1",
+            "2",
+            "host=h;pid=1;label=x",
+            random_.chance(700) ? entry(id) : "",
+            random_.chance(50) ? "1" : "10000",
+            random_.chance(800) ? "1" : "64"};
+  }
+  random_stream& random_;
+};
+
+TEST(SimulatedRedis, RunsOurScriptsAsRedisDoes) {
+  beside_redis both;
+  std::size_t grants = 0;
+  std::size_t hand_overs = 0;
+  for (std::uint64_t seed = 1; seed <= rounds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    both.clear();
+    random_stream random{seed, 1};
+    script_source source{random};
+    for (int step = 0; step < steps; ++step) {
+      const auto call = source.next();
+      const auto said = both.eval(call.script->source, call.keys, call.args);
+      ASSERT_EQ(said.simulated, said.real)
+          << call.script->name << " " << testing::PrintToString(call.args);
+      const auto sent = both.messages();
+      ASSERT_EQ(sent.simulated, sent.real);
+      if (step % contents_compared_every == 0) {
+        const auto kept = both.contents();
+        ASSERT_EQ(kept.simulated, kept.real)
+            << call.script->name << " " << testing::PrintToString(call.args);
+      }
+      if (said.real.starts_with("[1, 1")) {
+        ++grants;
+        if (random.chance(500)) source.token = said.real.substr(4, 16);
+      }
+      hand_overs += sent.real.empty() ? 0 : 1;
+      both.advance(random.spread(1, 600'000));
+      if (random.chance(30)) both.advance(-random.spread(1000, 5'000'000));
+    }
+  }
+  // Or nothing was compared.
+  EXPECT_GT(grants, 500U);
+  EXPECT_GT(hand_overs, 200U);
+}
+
+}  // namespace
+
+}  // namespace holdfast::sim

@@ -1,0 +1,63 @@
+// What a simulated user needs of a client, whatever the store: stores::store_lock, told by events.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <holdfast/result.hpp>
+
+#include "core/types.hpp"
+#include "stores/store.hpp"
+
+namespace holdfast::sim {
+
+// Rules of the client side that a planted bug leaves out. None in what is shipped.
+struct left_out {
+  bool stale_grants = false;  // ignoring a grant from before the latest answer
+  bool early_count = false;   // counting validity from before the request left
+  bool late_check = false;    // giving back a grant that expired on arrival
+  bool withdrawing = false;   // leaving the queue when giving up
+  bool settling = false;      // remembering that a sent grant was answered as well
+};
+
+struct renewing {
+  std::size_t lock;
+  core::owner_id id;
+  core::duration ttl;
+};
+
+// One client, in one life of one process. Calls back once for each call, unless its process dies.
+class client_model {
+ public:
+  using on_answer = std::function<void(result<core::answer>)>;
+  using on_woken = std::function<void()>;
+  using on_removal = std::function<void(result<core::removal>)>;
+  using on_renewals = std::function<void(result<std::vector<stores::renewal>>)>;
+
+  client_model() = default;
+  client_model(const client_model&) = delete;
+  client_model& operator=(const client_model&) = delete;
+  virtual ~client_model() = default;
+
+  virtual void ask(std::size_t lock, stores::attempt& who, core::time_point until,
+                   on_answer done) = 0;
+  virtual void wait(std::size_t lock, stores::attempt& who, core::time_point until,
+                    on_woken done) = 0;
+  // Ends a wait early.
+  virtual void wake(stores::attempt& who) = 0;
+  virtual void withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
+                        on_removal done) = 0;
+  virtual void release(std::size_t lock, const core::owner_id& id, core::time_point until,
+                       on_removal done) = 0;
+  virtual void release_later(std::size_t lock, const core::owner_id& id,
+                             core::time_point give_up) = 0;
+  virtual void renew(const std::vector<renewing>& leases, core::time_point until,
+                     on_renewals done) = 0;
+
+  // Whether an ask of this attempt was sent and never answered: it may still arrive.
+  [[nodiscard]] virtual bool may_arrive_late(const stores::attempt& who) const = 0;
+  // As seen from outside: the store has the lock for this id.
+  [[nodiscard]] virtual bool has_at_store(std::size_t lock, const core::owner_id& id) = 0;
+};
+
+}  // namespace holdfast::sim

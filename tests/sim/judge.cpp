@@ -1,0 +1,72 @@
+#include "sim/judge.hpp"
+
+#include <algorithm>
+
+namespace holdfast::sim {
+
+void judge::broken(std::string promise, std::string what) {
+  if (found_) return;
+  if (trace_.wanted()) trace_.line("JUDGE", promise + ": " + what);
+  found_ = violation{std::move(promise), std::move(what)};
+}
+
+void judge::check_alone(std::size_t lock, const core::owner_id& id, const std::string& how) {
+  if (exclusion_rests()) return;
+  for (const auto* other : leases_) {
+    if (other->lock != lock || other->id == id || !other->held()) continue;
+    broken("exclusion", brief(id.text()) + " " + how + " lock" + std::to_string(lock) + " while " +
+                            brief(other->id.text()) + " of " + other->holder->name + " holds it");
+  }
+}
+
+void judge::granted(const lease& fresh, std::uint64_t above, bool at_store) {
+  ++acquisitions_;
+  const auto id = brief(fresh.id.text());
+  if (!fresh.held()) broken("grant expired on arrival", id + " was given a lease that is over");
+  if (!at_store && !exclusion_rests()) {
+    broken("held, but not at the store", id + " was granted what the store does not have for it");
+  }
+  check_alone(fresh.lock, fresh.id, "holds");
+
+  auto& history = tokens_[fresh.lock];
+  const auto first = fresh.granted.token.value();
+  const auto last = first + fresh.granted.block - 1;
+  if (!tokens_void_) {
+    if (first <= above) {
+      broken("token order", id + " began after token " + std::to_string(above) +
+                                " had been returned, and got " + std::to_string(first));
+    }
+    const auto next = history.blocks.upper_bound(last);
+    if (next != history.blocks.begin() && std::prev(next)->second >= first) {
+      broken("token granted twice", id + " got " + std::to_string(first));
+    }
+  }
+  history.blocks.emplace(first, last);
+  history.returned = std::max(history.returned, last);
+  leases_.push_back(&fresh);
+}
+
+void judge::ended(const lease& which) { std::erase(leases_, &which); }
+
+void judge::refused(const lease& which, loss why) {
+  if (exclusion_rests()) return;
+  broken("lost while held", brief(which.id.text()) + " was told " + std::string{to_string(why)} +
+                                " before its deadline");
+}
+
+void judge::store_gave(std::size_t lock, const core::owner_id& id, std::uint64_t last_token) {
+  highest_ = std::max(highest_, last_token);
+  check_alone(lock, id, "is given");
+  if (!data_lost_ && is_over(id)) {
+    broken("ghost", "the store gave lock" + std::to_string(lock) + " to " + brief(id.text()) +
+                        ", which was over for sure");
+  }
+}
+
+void judge::over(const core::owner_id& id) { over_.insert(id); }
+
+bool judge::anybody_holds() const {
+  return std::any_of(leases_.begin(), leases_.end(), [](const auto* one) { return one->held(); });
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,94 @@
+// Watches a history as it happens, from outside, and says which promise was broken.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/lease_machine.hpp"
+#include "sim/process.hpp"
+#include "sim/trace.hpp"
+
+namespace holdfast::sim {
+
+// A lease as its holder has it.
+struct lease {
+  std::size_t lock;
+  core::owner_id id;
+  core::grant granted;
+  core::lease_machine machine;
+  process* holder;
+  unsigned life;  // of its process
+
+  // What lease.held() would say: a process that is dead says nothing.
+  [[nodiscard]] bool held() const {
+    return holder->runs() && holder->life() == life && machine.is_held() &&
+           holder->now() < machine.deadline();
+  }
+};
+
+struct violation {
+  std::string promise;  // a few words, the same for all cases of one kind
+  std::string what;
+};
+
+class judge {
+ public:
+  judge(const timeline& time, trace_log& trace, std::size_t locks)
+      : time_{time}, trace_{trace}, tokens_(locks) {}
+
+  // The first one found; the rest may follow from it.
+  [[nodiscard]] const std::optional<violation>& found() const noexcept { return found_; }
+  void broken(std::string promise, std::string what);
+
+  // An acquisition of `lock` begins: the token that its grant must exceed.
+  [[nodiscard]] std::uint64_t begins(std::size_t lock) const { return tokens_[lock].returned; }
+  // It returns with a lease. `at_store`: the store has it for this id, as seen from outside.
+  void granted(const lease& fresh, std::uint64_t above, bool at_store);
+  void ended(const lease& which);
+  // The store refused to extend a lease before its deadline.
+  void refused(const lease& which, loss why);
+
+  // The store gave the lock to `id`, with tokens up to `last_token`.
+  void store_gave(std::size_t lock, const core::owner_id& id, std::uint64_t last_token);
+  // The attempt is over, and nothing of it is on its way: the store must never give to it again.
+  void over(const core::owner_id& id);
+  [[nodiscard]] bool is_over(const core::owner_id& id) const { return over_.contains(id); }
+
+  // What exclusion rests on does not hold until then.
+  void exclusion_void_until(instant when) { void_until_ = std::max(void_until_, when); }
+  // The store's data went back or was lost: ids may come back with it.
+  void data_lost() { data_lost_ = true; }
+  [[nodiscard]] bool lost_data() const noexcept { return data_lost_; }
+  // Tokens rest on the counter or the clock; both are behind now.
+  void tokens_void() { tokens_void_ = true; }
+  [[nodiscard]] std::uint64_t highest_token() const noexcept { return highest_; }
+
+  [[nodiscard]] std::size_t acquisitions() const noexcept { return acquisitions_; }
+  [[nodiscard]] bool anybody_holds() const;
+
+ private:
+  [[nodiscard]] bool exclusion_rests() const { return time_.now() < void_until_; }
+  void check_alone(std::size_t lock, const core::owner_id& id, const std::string& how);
+
+  struct token_history {
+    std::uint64_t returned = 0;  // the highest that an acquisition has returned with
+    std::map<std::uint64_t, std::uint64_t> blocks{};  // first → last
+  };
+
+  const timeline& time_;
+  trace_log& trace_;
+  std::vector<const lease*> leases_;
+  std::vector<token_history> tokens_;
+  std::set<core::owner_id> over_;
+  std::optional<violation> found_;
+  instant void_until_ = 0;
+  bool data_lost_ = false;
+  bool tokens_void_ = false;
+  std::uint64_t highest_ = 0;
+  std::size_t acquisitions_ = 0;
+};
+
+}  // namespace holdfast::sim

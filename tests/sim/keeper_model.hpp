@@ -1,0 +1,37 @@
+// Renews leases and notices losses, as client/keeper does, with the shipped lease machine.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "sim/client_model.hpp"
+#include "sim/judge.hpp"
+
+namespace holdfast::sim {
+
+// One for each life of a process. Leases outlive it.
+class keeper_model {
+ public:
+  // `too_early`: the store let go before the lease's deadline.
+  using on_lost = std::function<void(lease&, loss, bool too_early)>;
+
+  keeper_model(process& in, client_model& client, core::duration operation_timeout, on_lost tell)
+      : in_{in}, client_{client}, operation_timeout_{operation_timeout}, tell_{std::move(tell)} {}
+
+  // From now until it is lost or ended.
+  void watch(lease& which);
+
+ private:
+  void look(lease& which);
+  void apply(lease& which, loss why, bool too_early = false);
+  void renew();
+
+  process& in_;
+  client_model& client_;
+  const core::duration operation_timeout_;
+  const on_lost tell_;
+  std::vector<lease*> to_renew_;
+  bool renewing_ = false;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,66 @@
+// Bugs to plant: edits of the scripts' text, or rules of the client side left out.
+#include "sim/run.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+left_out only(bool left_out::*rule) {
+  left_out without;
+  without.*rule = true;
+  return without;
+}
+
+constexpr std::string_view token_in_passing = "local token = time[1] * 1000000 + time[2]";
+constexpr std::string_view token_in_grant =
+    "math.max((tonumber(record[2]) or 0) + 1, time[1] * 1000000 + time[2])";
+constexpr std::string_view counter_alone = "(tonumber(record[2]) or 0) + 1";
+constexpr std::string_view clock_alone = "time[1] * 1000000 + time[2]";
+
+}  // namespace
+
+const std::vector<mutant>& mutants() {
+  static const std::vector<mutant> all{
+      {"stale-grant",
+       "a grant from before the latest answer is accepted",
+       {},
+       only(&left_out::stale_grants)},
+      {"release-any",
+       "a release does not compare owners",
+       {{"release", "string.sub(held, 1, 33) == ARGV[1] .. ';'", "true"}}},
+      {"late-grant", "a grant that expired on arrival is used", {}, only(&left_out::late_check)},
+      {"count-from-arrival",
+       "validity counts from when the answer came",
+       {},
+       only(&left_out::early_count)},
+      {"free-but-queued",
+       "a free lock with a queue is not handed over",
+       {{"acquire",
+         "local result = call('EXISTS', queue) == 0 and 'nobody' or hand_over(id, ARGV[2])",
+         "local result = call('EXISTS', queue) == 0 and 'nobody'\n"
+         "if not result then return {2, -2, '', record[2] or '0', 0} end"}}},
+      {"no-withdraw", "giving up does not leave the queue", {}, only(&left_out::withdrawing)},
+      {"message-after-answer",
+       "a grant that was answered before its message is given back",
+       {},
+       only(&left_out::settling)},
+      {"counter-alone",
+       "a token is the counter's next, without the clock",
+       {{"acquire", token_in_passing, "local token = 0"},
+        {"acquire", token_in_grant, counter_alone},
+        {"release", token_in_grant, counter_alone}}},
+      {"clock-alone",
+       "a token is the clock, without the counter",
+       {{"acquire", "if last >= token then", "if false then"},
+        {"acquire", token_in_grant, clock_alone},
+        {"release", token_in_grant, clock_alone}}},
+      {"renew-revives",
+       "a renewal brings a missing key back",
+       {{"renew", "answer[i + 2] = 0",
+         "redis.call('SET', key, ARGV[2 * i - 1] .. ';holdfast=1;token=1;block=1;', 'PX', ttl)\n"
+         "answer[i + 2] = '1'"}}},
+  };
+  return all;
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,169 @@
+#include "sim/network.hpp"
+
+#include <algorithm>
+
+namespace holdfast::sim {
+
+namespace {
+constexpr std::size_t index(direction which) { return which == direction::to_node ? 0 : 1; }
+}  // namespace
+
+connection::connection(network& net, process& from, node& to)
+    : net_{net}, from_{from}, to_{to}, process_life_{from.life()}, node_life_{to.life()} {}
+
+// Arrives in order, after a delay, and not before what stands in the way is gone.
+void connection::carry(direction which, action what) {
+  const auto way = index(which);
+  auto when = std::max(net_.time_.now(), stalled_until_[way]);
+  when = std::max(when, net_.blocked_until(*this, which)) + net_.delay();
+  last_[way] = std::max(when, last_[way] + 1);
+  net_.time_.at(last_[way], std::move(what));
+}
+
+void connection::at_node(action what) {
+  carry(direction::to_node, [this, what = std::move(what)] {
+    if (cut_ || !open_there_ || !to_.up() || to_.life() != node_life_) return;
+    what();
+  });
+}
+
+void connection::at_process(action what) {
+  carry(direction::to_process, [this, what = std::move(what)]() mutable {
+    if (cut_) return;
+    from_.reach(process_life_, [this, what = std::move(what)] {
+      if (open_here_) what();
+    });
+  });
+}
+
+void connection::request(std::shared_ptr<const script_request> what) {
+  at_node([this, what = std::move(what)] {
+    auto answer = to_.run(*what);
+    net_.observe(to_, *what, answer);
+    at_process([this, answer = std::move(answer)]() mutable { tell.answered(std::move(answer)); });
+  });
+}
+
+void connection::subscribe(const std::string& channel) {
+  at_node([this, channel] {
+    to_.subscribe(channel, *this);
+    at_process([this] { tell.answered(reply::ok()); });
+  });
+}
+
+void connection::push(std::string message) {
+  at_process([this, message = std::move(message)]() mutable { tell.pushed(std::move(message)); });
+}
+
+// What was sent before still arrives.
+void connection::close() {
+  if (!open_here_) return;
+  open_here_ = false;
+  at_node([this] {
+    open_there_ = false;
+    to_.unsubscribe(*this);
+  });
+}
+
+void connection::break_here() {
+  if (!open_here_) return;
+  open_here_ = false;
+  if (tell.broken) tell.broken();
+}
+
+void connection::stall(direction which, instant until) {
+  auto& mine = stalled_until_[index(which)];
+  mine = std::max(mine, until);
+}
+
+void connection::cut(bool tell_node, bool tell_process) {
+  if (cut_) return;
+  cut_ = true;
+  if (tell_node) {
+    net_.time_.at(net_.time_.now() + net_.delay(), [this] {
+      open_there_ = false;
+      to_.unsubscribe(*this);
+    });
+  }
+  if (tell_process) {
+    net_.time_.at(net_.time_.now() + net_.delay(),
+                  [this] { from_.reach(process_life_, [this] { break_here(); }); });
+  }
+}
+
+instant network::delay() {
+  if (manners_.slow_per_mille > 0 && random_.chance(manners_.slow_per_mille)) {
+    return random_.spread(manners_.delay_most, manners_.slow_most);
+  }
+  return random_.between(manners_.delay_least, manners_.delay_most);
+}
+
+instant network::blocked_until(const connection& on, direction which) const {
+  const auto found = blocked_.find({on.from_.name, on.to_.name});
+  return found == blocked_.end() ? 0 : found->second[index(which)];
+}
+
+void network::block(const process& from, const node& to, direction which, instant until) {
+  auto& mine = blocked_[{from.name, to.name}][index(which)];
+  mine = std::max(mine, until);
+}
+
+void network::connect(process& from, node& to, std::function<void(connection*)> done) {
+  all_.push_back(std::make_unique<connection>(*this, from, to));
+  auto* fresh = all_.back().get();
+  open_.push_back(fresh);
+  const auto refuse = [this, fresh, done] {
+    fresh->carry(direction::to_process, [fresh, done] {
+      fresh->from_.reach(fresh->process_life_, [done] { done(nullptr); });
+    });
+  };
+  fresh->carry(direction::to_node, [fresh, done, refuse] {
+    if (fresh->cut_) return;
+    if (!fresh->to_.up() || fresh->to_.life() != fresh->node_life_) return refuse();
+    fresh->open_there_ = true;
+    fresh->opened_ = true;
+    fresh->carry(direction::to_process, [fresh, done] {
+      if (fresh->cut_) return;
+      fresh->from_.reach(fresh->process_life_, [fresh, done] {
+        fresh->open_here_ = true;
+        done(fresh);
+      });
+    });
+  });
+}
+
+const std::vector<connection*>& network::open() {
+  std::erase_if(open_, [](const auto* one) {
+    return one->cut_ || (one->opened_ && !one->open_here_ && !one->open_there_);
+  });
+  return open_;
+}
+
+void network::process_died(const process& who, bool host_died) {
+  for (auto* one : open_) {
+    if (&one->from_ != &who || one->process_life_ == who.life()) continue;
+    one->open_here_ = false;
+    // Its kernel says goodbye for it, after what it had sent.
+    if (!host_died) {
+      one->at_node([one] {
+        one->open_there_ = false;
+        one->to_.unsubscribe(*one);
+      });
+    }
+  }
+}
+
+void network::node_died(const node& who, bool host_died) {
+  for (auto* one : open_) {
+    if (&one->to_ != &who || one->node_life_ == who.life()) continue;
+    one->open_there_ = false;
+    if (host_died) {
+      one->cut_ = true;  // nobody says anything
+    } else {
+      one->carry(direction::to_process,
+                 [one] { one->from_.reach(one->process_life_, [one] { one->break_here(); }); });
+    }
+  }
+}
+
+}  // namespace holdfast::sim

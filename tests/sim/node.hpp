@@ -1,0 +1,75 @@
+// A simulated redis-server: its data, its wall clock, and who listens.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/random.hpp"
+#include "sim/script_engine.hpp"
+#include "sim/timeline.hpp"
+
+namespace holdfast::sim {
+
+class connection;
+
+// A script with its keys and arguments, on its way to a node.
+struct script_request {
+  loaded_script script;
+  std::vector<std::string_view> keys;  // of locks, which outlive the world
+  std::vector<std::string> args;
+};
+
+class node final : public surroundings {
+ public:
+  node(timeline& time, script_engine& scripts, std::string called, drifting_clock wall,
+       std::uint64_t seed)
+      : name{std::move(called)}, time_{time}, scripts_{scripts}, wall_{wall}, ids_{seed, 77} {
+    new_run();
+  }
+
+  const std::string name;
+  keyspace data;
+
+  [[nodiscard]] reply run(const script_request& what);
+  [[nodiscard]] std::int64_t wall_us() override { return wall_.read(time_.now()) / microsecond; }
+  void step_wall(std::int64_t by) noexcept { wall_.step(by); }
+  std::int64_t publish(std::string_view channel, std::string_view message) override;
+  [[nodiscard]] std::string run_id() const override { return run_id_; }
+
+  void subscribe(const std::string& channel, connection& who) {
+    listeners_[channel].push_back(&who);
+  }
+  void unsubscribe(connection& who);
+
+  [[nodiscard]] bool up() const noexcept { return up_; }
+  [[nodiscard]] unsigned life() const noexcept { return life_; }
+  void kill() {
+    up_ = false;
+    ++life_;
+    listeners_.clear();
+  }
+  void start() {
+    up_ = true;
+    new_run();
+  }
+  // As BGSAVE: what a crash may go back to.
+  void save() { saved_ = data; }
+  [[nodiscard]] const keyspace& saved() const noexcept { return saved_; }
+
+ private:
+  void new_run();
+
+  timeline& time_;
+  script_engine& scripts_;
+  drifting_clock wall_;
+  random_stream ids_;
+  std::string run_id_;
+  bool up_ = true;
+  unsigned life_ = 1;
+  keyspace saved_;
+  std::map<std::string, std::vector<connection*>, std::less<>> listeners_;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,83 @@
+#include "sim/plan.hpp"
+
+#include <array>
+
+#include "sim/random.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+constexpr int acquisitions_least = 110;  // in all
+
+std::size_t count(random_stream& random, std::int64_t least, std::int64_t most) {
+  return static_cast<std::size_t>(random.between(least, most));
+}
+
+core::duration ms(std::int64_t value) { return std::chrono::milliseconds{value}; }
+
+}  // namespace
+
+std::string_view name_of(fault what) {
+  static constexpr std::array<std::string_view, fault_kinds> names{
+      "pause",          "kill",         "client_wall",  "cut",           "stall",
+      "partition",      "node_pause",   "node_restart", "node_rollback", "node_empty",
+      "node_step_back", "node_step_on", "foreign"};
+  return names[static_cast<std::size_t>(what)];
+}
+
+plan::plan(std::uint64_t from) : seed{from} {
+  random_stream random{seed, 1};
+  processes = count(random, 2, 4);
+  workers = count(random, 4, 8);
+  locks = random.chance(600) ? 1 : count(random, 2, 3);
+  acquisitions = acquisitions_least / static_cast<int>(workers) + 1;
+
+  const auto ttl = random.spread(100, 2000);
+  rule.ttl = ms(ttl);
+  // Small margins leave little to chance: with a wide one, an error of a few milliseconds is
+  // forgiven.
+  rule.validity.margin = ms(random.chance(700) ? random.between(0, 2) : ttl / 10);
+  rule.validity.drift_per_mille = 10;
+  drift_bound_kept = !random.chance(50);
+  drift_ppm_max = drift_bound_kept ? random.between(0, 4900) : 100'000;
+
+  operation_timeout = ms(random.spread(50, 2000));
+  unreachable_limit = ms(random.spread(500, 5000));
+  release_budget = ms(random.spread(100, 1000));
+
+  manners.delay_most = random.spread(100, 4000) * microsecond;
+  manners.slow_per_mille = random.chance(500) ? static_cast<int>(random.between(1, 40)) : 0;
+  manners.slow_most = random.spread(10, 2 * ttl) * millisecond;
+
+  const bool calm = random.chance(50);
+  // Few kinds at a time: all at once would hide what only some of them do together. Losing data
+  // and stepping clocks void promises, so most seeds do without.
+  for (int kind = 0; kind < fault_kinds; ++kind) {
+    const auto what = static_cast<fault>(kind);
+    const bool voids = what == fault::node_rollback || what == fault::node_empty ||
+                       what == fault::node_step_back || what == fault::node_step_on;
+    if (random.chance(voids ? 80 : 350) && !calm) faults.push_back(what);
+  }
+  fault_every = random.spread(20, 400) * millisecond;
+  faults_end = random.spread(500, 4000) * millisecond;
+  longest_fault = random.spread(10, 3 * ttl) * millisecond;
+}
+
+std::string plan::described() const {
+  const auto in_ms = [](core::duration value) {
+    return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(value).count());
+  };
+  std::string text = std::to_string(processes) + " processes, " + std::to_string(workers) +
+                     " workers, " + std::to_string(locks) + " locks; TTL " + in_ms(rule.ttl) +
+                     " ms, margin " + in_ms(rule.validity.margin) + " ms, claim " +
+                     in_ms(rule.claim_ttl()) + " ms, operation timeout " +
+                     in_ms(operation_timeout) + " ms; drift up to " +
+                     std::to_string(drift_ppm_max) + " ppm; faults until " +
+                     std::to_string(faults_end / millisecond) + " ms:";
+  for (const auto what : faults)
+    text += " " + std::string{name_of(what)};
+  return text;
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,77 @@
+// A process of a client: it can be stopped (SIGSTOP), killed and started again.
+#pragma once
+
+#include <deque>
+#include <string>
+
+#include "core/types.hpp"
+#include "sim/timeline.hpp"
+
+namespace holdfast::sim {
+
+class process {
+ public:
+  process(timeline& time, std::string called, drifting_clock boot, drifting_clock wall)
+      : name{std::move(called)}, time_{time}, boot_{boot}, wall_{wall} {}
+
+  const std::string name;
+
+  // CLOCK_BOOTTIME: goes on while the process is stopped.
+  [[nodiscard]] core::time_point now() const noexcept {
+    return core::time_point{core::duration{boot_.read(time_.now())}};
+  }
+  [[nodiscard]] std::int64_t wall_ms() const noexcept {
+    return wall_.read(time_.now()) / millisecond;
+  }
+  void step_wall(std::int64_t by) noexcept { wall_.step(by); }
+
+  [[nodiscard]] unsigned life() const noexcept { return life_; }
+  [[nodiscard]] bool runs() const noexcept { return runs_; }
+
+  // Something reaches the process from outside: now, or when it is continued; never if it has died.
+  void reach(unsigned life, action what) {
+    if (!runs_ || life != life_) return;
+    if (stopped_) {
+      backlog_.push_back(std::move(what));
+    } else {
+      what();
+    }
+  }
+  // A timer by its own clock.
+  void at(core::time_point when, action what) {
+    if (when == core::never) return;
+    time_.at(
+        boot_.when(when.time_since_epoch().count()),
+        [this, mine = life_, what = std::move(what)]() mutable { reach(mine, std::move(what)); });
+  }
+
+  void stop() noexcept { stopped_ = true; }
+  void proceed() {
+    if (!stopped_) return;
+    stopped_ = false;
+    // What happens here may kill or stop it again.
+    while (!stopped_ && !backlog_.empty()) {
+      const auto next = std::move(backlog_.front());
+      backlog_.pop_front();
+      next();
+    }
+  }
+  void kill() {
+    runs_ = false;
+    stopped_ = false;
+    backlog_.clear();
+    ++life_;
+  }
+  void start() noexcept { runs_ = true; }
+
+ private:
+  timeline& time_;
+  drifting_clock boot_;
+  drifting_clock wall_;
+  unsigned life_ = 1;
+  bool runs_ = true;
+  bool stopped_ = false;
+  std::deque<action> backlog_;
+};
+
+}  // namespace holdfast::sim

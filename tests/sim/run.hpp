@@ -1,0 +1,39 @@
+// Runs seeds, on as many threads as there are cores.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/client_model.hpp"
+#include "sim/lock_script.hpp"
+#include "sim/world.hpp"
+
+namespace holdfast::sim {
+
+// A planted bug that the judge has to find.
+struct mutant {
+  std::string_view name;
+  std::string_view what;
+  std::vector<edit> edits{};
+  left_out without{};
+};
+[[nodiscard]] const std::vector<mutant>& mutants();
+
+// One seed, with everything made anew. No mutant: what is shipped.
+[[nodiscard]] verdict run_seed(std::uint64_t seed, const mutant* planted, bool traced);
+
+struct summary {
+  std::uint64_t seeds = 0;
+  std::uint64_t acquisitions = 0;
+  std::uint64_t fewest_acquisitions = 0;
+  std::uint64_t scripts = 0;
+  std::optional<std::uint64_t> failing_seed;  // the lowest one
+  std::optional<violation> found;
+};
+// `count` seeds from `first` on; stops at the first that fails.
+[[nodiscard]] summary run_seeds(std::uint64_t first, std::uint64_t count, const mutant* planted,
+                                unsigned threads);
+
+}  // namespace holdfast::sim

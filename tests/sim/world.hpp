@@ -1,0 +1,92 @@
+// One seed: the processes, the node, the faults, and the judge.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/judge.hpp"
+#include "sim/keeper_model.hpp"
+#include "sim/lock_script.hpp"
+#include "sim/network.hpp"
+#include "sim/plan.hpp"
+
+namespace holdfast::sim {
+
+class worker;
+
+struct verdict {
+  std::optional<violation> found{};
+  std::size_t acquisitions = 0;
+  std::size_t scripts = 0;
+  std::uint64_t fingerprint = 0;  // of all that the node answered
+  std::string plan{};
+  std::vector<std::string> trace{};  // if it was asked for
+};
+
+// Everything that happens follows from the seed (and from what was left out).
+class world {
+ public:
+  world(std::uint64_t seed, script_engine& engine, const lock_scripts& scripts,
+        const left_out& without, bool traced);
+  ~world();
+  world(const world&) = delete;
+  world& operator=(const world&) = delete;
+
+  [[nodiscard]] verdict run();
+
+  // For workers.
+  const plan the;
+  timeline time;
+  trace_log trace;
+  class judge judge;
+  const left_out without;
+  [[nodiscard]] client_model& client_of(std::size_t process) { return *clients_[process]; }
+  [[nodiscard]] keeper_model& keeper_of(std::size_t process) { return *keepers_[process]; }
+  [[nodiscard]] lease& keep(std::unique_ptr<lease> fresh);
+  // Nothing goes wrong any more.
+  [[nodiscard]] bool is_calm() const { return calm_from_ && time.now() >= *calm_from_; }
+  void worker_done() { --busy_workers_; }
+
+ private:
+  struct host {
+    std::unique_ptr<process> of;
+    std::vector<std::unique_ptr<worker>> workers;
+  };
+
+  void start(std::size_t process);
+  void plan_next_fault();
+  void happen(fault what);
+  void lasts(instant until) { faults_last_ = std::max(faults_last_, until); }
+  void kill_process(std::size_t which);
+  void restart_node(fault how);
+  void step_node(std::int64_t by);
+  void check_tokens_rest();
+  void save_now_and_then();
+  void observe(node& at, const script_request& what, const reply& said);
+  void look_at(std::string_view key);
+  void check_leftovers();
+
+  const lock_scripts& scripts_;
+  random_stream random_;
+  network net_;
+  std::unique_ptr<node> node_;
+  std::vector<host> hosts_;
+  std::vector<client_model*> clients_;  // of the current lives
+  std::vector<keeper_model*> keepers_;
+  // For as long as the world lasts: something may still refer to them.
+  std::vector<std::unique_ptr<client_model>> all_clients_;
+  std::vector<std::unique_ptr<keeper_model>> all_keepers_;
+  std::deque<std::unique_ptr<lease>> leases_;
+  std::vector<std::optional<core::owner_id>> owners_;  // of the locks, at the node
+  std::size_t busy_workers_ = 0;
+  instant faults_last_ = 0;
+  std::optional<instant> calm_from_;
+  std::int64_t stepped_back_ = 0;
+  std::size_t scripts_run_ = 0;
+  std::uint64_t fingerprint_ = 0;
+};
+
+}  // namespace holdfast::sim

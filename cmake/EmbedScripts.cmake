@@ -1,9 +1,10 @@
 # Turns Lua scripts into C++ constants, so that the library is one file and every script is still
 # a readable file with its contract in a header comment.
 #
-#   holdfast_embed_scripts(<target> FOLDER <folder>)
+#   holdfast_embed_scripts(<target> STORE <store> FOLDER <folder>)
 #
-# adds the generated scripts.cpp to <target> and scripts.hpp to its private include path:
+# adds the generated <store>_scripts.cpp to <target> and <store>_scripts.hpp to its private include
+# path; for the redis store, whose type of a script the others use, they are just scripts.*:
 # `#include "scripts.hpp"`, then holdfast::stores::redis::scripts::NAME for each NAME.lua, or
 # NAME_ where NAME is a keyword (break.lua is scripts::break_).
 #
@@ -15,24 +16,28 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(holdfast_embed_scripts_file "${CMAKE_CURRENT_LIST_FILE}")
 
   function(holdfast_embed_scripts target)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" FOLDER "")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;STORE" "")
+    set(name "${arg_STORE}_scripts")
+    if(arg_STORE STREQUAL "redis")
+      set(name "scripts")
+    endif()
     file(GLOB scripts CONFIGURE_DEPENDS "${arg_FOLDER}/*.lua")
     file(GLOB parts CONFIGURE_DEPENDS "${arg_FOLDER}/parts/*.lua")
     set(generated "${PROJECT_BINARY_DIR}/generated")
     # The list of scripts is a file so that removing a script regenerates, too.
-    set(listing "${generated}/scripts.list")
+    set(listing "${generated}/${name}.list")
     file(CONFIGURE OUTPUT "${listing}" CONTENT "${scripts}" @ONLY)
     add_custom_command(
-      OUTPUT "${generated}/scripts.hpp" "${generated}/scripts.cpp"
-      COMMAND "${CMAKE_COMMAND}" "-DLISTING=${listing}" "-DOUTPUT=${generated}"
-              -P "${holdfast_embed_scripts_file}"
+      OUTPUT "${generated}/${name}.hpp" "${generated}/${name}.cpp"
+      COMMAND "${CMAKE_COMMAND}" "-DLISTING=${listing}" "-DOUTPUT=${generated}/${name}"
+              "-DSTORE=${arg_STORE}" -P "${holdfast_embed_scripts_file}"
       DEPENDS ${scripts} ${parts} "${listing}" "${holdfast_embed_scripts_file}"
-      COMMENT "Embedding Lua scripts"
+      COMMENT "Embedding Lua scripts of the ${arg_STORE} store"
       VERBATIM)
     # To have the files without compiling them, as clang-tidy wants them.
-    add_custom_target(holdfast_scripts DEPENDS "${generated}/scripts.hpp")
-    add_dependencies(${target} holdfast_scripts)
-    target_sources(${target} PRIVATE "${generated}/scripts.cpp" "${generated}/scripts.hpp")
+    add_custom_target(holdfast_${name} DEPENDS "${generated}/${name}.hpp")
+    add_dependencies(${target} holdfast_${name})
+    target_sources(${target} PRIVATE "${generated}/${name}.cpp" "${generated}/${name}.hpp")
     target_include_directories(${target} PRIVATE "${generated}")
   endfunction()
   return()
@@ -116,26 +121,34 @@ foreach(file IN LISTS scripts)
 endforeach()
 
 set(origin "// Generated from the .lua files by cmake/EmbedScripts.cmake.")
-write_if_different("${OUTPUT}/scripts.hpp" "${origin}
-#pragma once
-
-#include <string_view>
-
-namespace holdfast::stores::redis::scripts {
-
-struct script {
+if(STORE STREQUAL "redis")
+  set(prologue "#include <string_view>")
+  set(type "struct script {
   std::string_view name;
   std::string_view source;
   std::string_view sha1;  // of `source`, in lower-case hex, as EVALSHA takes it
-};
+};")
+else()
+  set(prologue "#include \"scripts.hpp\"")
+  set(type "using redis::scripts::script;")
+endif()
+get_filename_component(header "${OUTPUT}" NAME)
+write_if_different("${OUTPUT}.hpp" "${origin}
+#pragma once
+
+${prologue}
+
+namespace holdfast::stores::${STORE}::scripts {
+
+${type}
 
 ${declarations}
-}  // namespace holdfast::stores::redis::scripts
+}  // namespace holdfast::stores::${STORE}::scripts
 ")
-write_if_different("${OUTPUT}/scripts.cpp" "${origin}
-#include \"scripts.hpp\"
+write_if_different("${OUTPUT}.cpp" "${origin}
+#include \"${header}.hpp\"
 
-namespace holdfast::stores::redis::scripts {
+namespace holdfast::stores::${STORE}::scripts {
 ${definitions}
-}  // namespace holdfast::stores::redis::scripts
+}  // namespace holdfast::stores::${STORE}::scripts
 ")

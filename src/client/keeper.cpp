@@ -182,7 +182,11 @@ void keeper::renew(const std::vector<std::shared_ptr<lease_state>>& batch) {
     }
     const auto& answer = (*answers)[i];
     apply(lease, lease->on_renewed(answer, now));
-    if (answer.renewed) tell_.renewed(lease, now - sent);
+    if (answer.renewed) {
+      tell_.renewed(lease, now - sent);
+    } else if (answer.why == loss::none) {
+      tell_.renewal_failed(lease, {errc::outcome_unknown, "too few nodes answered for it", {}});
+    }
   }
 }
 

@@ -248,8 +248,9 @@ lease_state::due lease_state::on_due(core::time_point due_by, core::time_point n
 lease_state::due lease_state::on_renewed(const stores::renewal& answer, core::time_point now) {
   const std::lock_guard guard{m_};
   due what;
-  what.lost = answer.renewed ? machine_.renewed(answer.ttl, answer.counted_from, now)
-                             : machine_.refused(answer.why);
+  what.lost = answer.renewed             ? machine_.renewed(answer.ttl, answer.counted_from, now)
+              : answer.why == loss::none ? machine_.renewal_failed(now)
+                                         : machine_.refused(answer.why);
   what.next = machine_.next_event();
   return what;
 }

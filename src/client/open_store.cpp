@@ -6,6 +6,7 @@
 #include "stores/local/local_server.hpp"
 #include "stores/memory/memory_store.hpp"
 #include "stores/redis/redis_store.hpp"
+#include "stores/redlock/redlock_store.hpp"
 
 namespace holdfast::detail {
 
@@ -39,14 +40,23 @@ redis_config common(const store_url& url) {
   return config;
 }
 
-redis_config on_tcp(const store_url& url) {
-  auto config = common(url);
-  const bool is_v6 = url.host.find(':') != std::string::npos;
-  config.server.node =
-      escape(is_v6 ? "[" + url.host + "]" : url.host) + ":" + std::to_string(url.port);
-  config.server.connect = [host = url.host, port = url.port](core::time_point until) {
+stores::redis::endpoint tcp_endpoint(const store_url& url, const std::string& host,
+                                     std::uint16_t port) {
+  stores::redis::endpoint where;
+  const bool is_v6 = host.find(':') != std::string::npos;
+  where.node = escape(is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  where.connect = [host, port](core::time_point until) {
     return runtime::connect_tcp(host, port, until);
   };
+  where.user = url.user;
+  where.password = url.password;
+  where.database = url.database;
+  return where;
+}
+
+redis_config on_tcp(const store_url& url) {
+  auto config = common(url);
+  config.server = tcp_endpoint(url, url.host, url.port);
   return config;
 }
 
@@ -79,6 +89,18 @@ redis_config on_local(const store_url& url) {
 
 }  // namespace
 
+stores::redlock::redlock_config redlock_config_of(const store_url& url) {
+  stores::redlock::redlock_config config;
+  for (const auto& one : url.nodes)
+    config.nodes.push_back(tcp_endpoint(url, one.host, one.port));
+  config.prefix = url.prefix;
+  config.epoch = url.epoch;
+  config.node_timeout = url.node_timeout;
+  config.max_ttl = url.max_ttl;
+  config.spin = url.spin;
+  return config;
+}
+
 std::unique_ptr<stores::store> open_store(const store_url& url,
                                           std::shared_ptr<runtime::background> background) {
   switch (url.what) {
@@ -88,6 +110,8 @@ std::unique_ptr<stores::store> open_store(const store_url& url,
       return stores::redis::make_redis_store(on_local(url), std::move(background));
     case store_url::kind::unix_socket:
       return stores::redis::make_redis_store(on_unix(url), std::move(background));
+    case store_url::kind::redlock:
+      return stores::redlock::make_redlock_store(redlock_config_of(url), std::move(background));
     case store_url::kind::tcp:
       break;
   }

@@ -5,11 +5,15 @@
 
 #include "client/url.hpp"
 #include "runtime/background.hpp"
+#include "stores/redlock/redlock_store.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::detail {
 
 [[nodiscard]] std::unique_ptr<stores::store> open_store(
     const store_url& url, std::shared_ptr<runtime::background> background);
+
+// For what is done to the nodes of a set, without a client.
+[[nodiscard]] stores::redlock::redlock_config redlock_config_of(const store_url& url);
 
 }  // namespace holdfast::detail

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::string_view forms =
     "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
-    "redis://[user[:password]@]host[:port][/db][?option=…]";
+    "redis://[user[:password]@]host[:port][/db][?option=…], "
+    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]";
 const std::string encode_advice =
     "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password "
     "or "
@@ -20,6 +21,10 @@ const std::string encode_advice =
 constexpr std::size_t prefix_bytes_max = 256;
 constexpr unsigned connections_max = 64;
 constexpr unsigned spin_us_max = 1000;
+// A majority of more would cost more than it could add.
+constexpr std::size_t nodes_max = 15;
+constexpr unsigned node_timeout_ms_max = 10'000;
+constexpr unsigned max_ttl_ms_max = 24 * 3600 * 1000;
 
 auto bad(std::string message) { return fail(errc::invalid_argument, std::move(message)); }
 
@@ -92,9 +97,23 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
     return take_number(value, "option db", 0, 1'000'000,
                        [&](unsigned n) { url.database = static_cast<int>(n); });
   }
+  if (url.what == store_url::kind::redlock) {
+    if (key == "node_timeout") {
+      return take_number(value, "option node_timeout (milliseconds)", 1, node_timeout_ms_max,
+                         [&](unsigned n) { url.node_timeout = std::chrono::milliseconds{n}; });
+    }
+    if (key == "max_ttl") {
+      return take_number(value, "option max_ttl (milliseconds)", 20, max_ttl_ms_max,
+                         [&](unsigned n) { url.max_ttl = std::chrono::milliseconds{n}; });
+    }
+    if (key == "epoch") {
+      return take_number(value, "option epoch", 1, 1'000'000, [&](unsigned n) { url.epoch = n; });
+    }
+  }
   return bad(
       "the store URL has an option \"" + escape(key) +
-      "\" that does not exist: there are prefix, spin, connections, foreign, and db for unix:");
+      "\" that does not exist: there are prefix, spin, connections, foreign, db for unix:, and "
+      "node_timeout, max_ttl and epoch for redlock:");
 }
 
 result<void> take_options(store_url& url, std::string_view query) {
@@ -151,12 +170,36 @@ result<void> take_host(store_url& url, std::string_view text) {
   if (url.host.empty()) return bad("the store URL names no host: redis://host[:port]");
   if (url.host.find(',') != std::string::npos) {
     return bad(
-        "redis:// takes one host; several independent nodes are not supported by this "
-        "version");
+        "redis:// takes one host; a lock on a majority of several independent ones is "
+        "redlock://host1,host2,host3");
   }
   if (!has_port) return {};
   return take_number(port, "port", 1, 65535,
                      [&](unsigned n) { url.port = static_cast<std::uint16_t>(n); });
+}
+
+// One host after the other, each as redis:// takes it.
+result<void> take_nodes(store_url& url, std::string_view text) {
+  while (!text.empty()) {
+    const auto comma = text.find(',');
+    store_url one;
+    if (auto ok = take_host(one, text.substr(0, comma)); !ok) return ok;
+    store_url::node node{std::move(one.host), one.port};
+    for (const auto& known : url.nodes) {
+      if (known == node) {
+        return bad("redlock:// names a node twice: each has one vote, so name it once");
+      }
+    }
+    url.nodes.push_back(std::move(node));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+    if (text.empty()) return bad("redlock:// has a comma with no host after it");
+  }
+  if (url.nodes.empty()) return bad("the store URL names no host: redlock://host[:port],…");
+  if (url.nodes.size() > nodes_max) {
+    return bad("redlock:// takes at most " + std::to_string(nodes_max) + " nodes");
+  }
+  return {};
 }
 
 result<void> parse_tcp(store_url& url, std::string_view rest) {
@@ -169,7 +212,8 @@ result<void> parse_tcp(store_url& url, std::string_view rest) {
     if (auto ok = take_credentials(url, authority.substr(0, at)); !ok) return ok;
     authority.remove_prefix(at + 1);
   }
-  if (auto ok = take_host(url, authority); !ok) return ok;
+  const bool several = url.what == store_url::kind::redlock;
+  if (auto ok = several ? take_nodes(url, authority) : take_host(url, authority); !ok) return ok;
   if (slash == std::string_view::npos || slash + 1 == rest.size()) return {};
   return take_number(rest.substr(slash + 1), "database", 0, 1'000'000,
                      [&](unsigned n) { url.database = static_cast<int>(n); });
@@ -184,8 +228,8 @@ result<void> parse_unix(store_url& url, std::string_view rest) {
   return {};
 }
 
-constexpr std::array<std::string_view, 6> later_schemes{
-    "rediss", "redis+sentinel", "redis+cluster", "redlock", "zookeeper", "etcd"};
+constexpr std::array<std::string_view, 5> later_schemes{"rediss", "redis+sentinel", "redis+cluster",
+                                                        "zookeeper", "etcd"};
 
 }  // namespace
 
@@ -202,7 +246,8 @@ result<store_url> parse_url(std::string_view text) {
   }
   store_url url;
   result<void> ok;
-  if (scheme == "redis" && query.find('@') != std::string_view::npos) return bad(encode_advice);
+  if ((scheme == "redis" || scheme == "redlock") && query.find('@') != std::string_view::npos)
+    return bad(encode_advice);
   if (scheme == "memory") {
     url.what = store_url::kind::memory;
     url.name = std::string{rest};
@@ -218,6 +263,10 @@ result<store_url> parse_url(std::string_view text) {
   } else if (scheme == "redis") {
     url.what = store_url::kind::tcp;
     if (!rest.starts_with("//")) return bad("redis: is followed by //: redis://host[:port]");
+    ok = parse_tcp(url, rest.substr(2));
+  } else if (scheme == "redlock") {
+    url.what = store_url::kind::redlock;
+    if (!rest.starts_with("//")) return bad("redlock: is followed by //: redlock://host1,host2");
     ok = parse_tcp(url, rest.substr(2));
   } else {
     for (const auto later : later_schemes) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <holdfast/result.hpp>
 
@@ -12,7 +13,7 @@
 namespace holdfast::detail {
 
 struct store_url {
-  enum class kind { memory, local, unix_socket, tcp };
+  enum class kind { memory, local, unix_socket, tcp, redlock };
   kind what{};
   std::string name;  // memory: which
   std::string path;  // unix:
@@ -25,6 +26,16 @@ struct store_url {
   std::size_t connections = 2;
   bool share_with_foreign = false;
   core::duration spin = std::chrono::microseconds{60};
+  // redlock:
+  struct node {
+    std::string host;
+    std::uint16_t port = 6379;
+    friend bool operator==(const node&, const node&) = default;
+  };
+  std::vector<node> nodes;
+  unsigned epoch = 1;
+  core::duration node_timeout = std::chrono::milliseconds{50};
+  core::duration max_ttl = std::chrono::seconds{60};
 };
 
 // errc::invalid_argument says which part is wrong and what would be right; it never repeats the

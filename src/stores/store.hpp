@@ -57,7 +57,8 @@ struct held {
 // What became of one lease that was to be extended.
 struct renewal {
   bool renewed = false;
-  loss why = loss::none;  // when not renewed
+  // When not renewed. None: of this one it is not known, though others were answered; in a batch.
+  loss why = loss::none;
   // When renewed: what was granted.
   core::duration ttl{};
   core::time_point counted_from{};

@@ -3,6 +3,7 @@
 
 #include "support/contract.hpp"
 #include "support/redis_server.hpp"
+#include "support/redlock_nodes.hpp"
 #include "support/session_server.hpp"
 
 namespace holdfast::test {
@@ -52,6 +53,23 @@ class session_store final : public store_under_test {
   session_server server_;
 };
 
+class redlock_store final : public store_under_test {
+ public:
+  explicit redlock_store(std::size_t nodes) : nodes_{nodes} {}
+  std::string url() const override { return nodes_.url(); }
+  void lose(const std::string& name) override {
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      (void)nodes_[i].command({"DEL", name});
+  }
+  void reachable(bool on) override {
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+      on ? nodes_[i].resume() : nodes_[i].pause();
+  }
+
+ private:
+  redlock_nodes nodes_;
+};
+
 template <class Store, class... Arguments>
 std::unique_ptr<store_under_test> made(Arguments... arguments) {
   return std::make_unique<Store>(arguments...);
@@ -64,6 +82,8 @@ const std::vector<store_entry>& stores_under_test() {
       {"Memory", false, false, true, [] { return made<memory_store>(); }},
       {"Redis", true, true, true, [] { return made<redis_store>(false); }},
       {"RedisTcp", true, true, false, [] { return made<redis_store>(true); }},
+      {"Redlock3", true, true, true, [] { return made<redlock_store>(std::size_t{3}); }},
+      {"Redlock5", true, true, false, [] { return made<redlock_store>(std::size_t{5}); }},
       {"Session", true, true, true, [] { return made<session_store>(); }},
   };
   return all;

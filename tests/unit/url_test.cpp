@@ -148,11 +148,39 @@ TEST(Url, WhatIsNoUrlIsToldTheForms) {
 }
 
 TEST(Url, SchemesOfLaterVersionsAreNamed) {
-  for (const auto scheme :
-       {"rediss", "redis+sentinel", "redis+cluster", "redlock", "zookeeper", "etcd"}) {
+  for (const auto scheme : {"rediss", "redis+sentinel", "redis+cluster", "zookeeper", "etcd"}) {
     expect_bad(scheme + "://db"s, scheme + ":// is not supported by this version"s);
   }
   expect_bad("redis://a,b,c", "one host");
+}
+
+TEST(Url, RedlockTakesSeveralNodes) {
+  const auto url = good("redlock://app:secret@a:7001,b,[::1]:7003/2?node_timeout=80&max_ttl=5000");
+  EXPECT_EQ(url.what, kind::redlock);
+  const std::vector<store_url::node> nodes{{"a", 7001}, {"b", 6379}, {"::1", 7003}};
+  EXPECT_EQ(url.nodes, nodes);
+  EXPECT_EQ(url.user, "app");
+  EXPECT_EQ(url.password, "secret");
+  EXPECT_EQ(url.database, 2);
+  EXPECT_EQ(url.node_timeout, 80ms);
+  EXPECT_EQ(url.max_ttl, 5s);
+  EXPECT_EQ(url.epoch, 1U);
+  EXPECT_EQ(good("redlock://a?epoch=7&prefix=x:&spin=0").epoch, 7U);
+  EXPECT_EQ(good("redlock://a,b").nodes.size(), 2U) << "an even number is allowed";
+}
+
+TEST(Url, BadRedlockUrlsAreNamed) {
+  expect_bad("redlock://", "names no host");
+  expect_bad("redlock:a,b", "followed by //");
+  expect_bad("redlock://a,b,a", "twice");
+  expect_bad("redlock://a,b:6379,b", "twice");
+  expect_bad("redlock://a,,b", "names no host");
+  expect_bad("redlock://a,b,", "no host after it");
+  expect_bad("redlock://a,b:x", "port");
+  expect_bad("redlock://a,b?node_timeout=0", "node_timeout");
+  expect_bad("redlock://a,b?max_ttl=1", "max_ttl");
+  expect_bad("redlock://a1,a2,a3,a4,a5,a6,a7,a8,a9,b1,b2,b3,b4,b5,b6,b7", "at most 15");
+  expect_bad("redis://a?max_ttl=5000", "does not exist");
 }
 
 TEST(Url, BadPartsAreNamed) {

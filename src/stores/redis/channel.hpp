@@ -81,6 +81,10 @@ class channel {
   // Gives the connection away, for another use than commands and replies. Only when idle.
   [[nodiscard]] runtime::unique_fd take();
 
+  // To wait on several connections at once: poll for reading, then sweep(). Only where nobody uses
+  // call(), whose leader may make the socket sleep through short replies.
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+
   // How many callers the pool has put here; the pool's business.
   int users = 0;
 

@@ -1,0 +1,138 @@
+#include <algorithm>
+
+#include <holdfast/redlock.hpp>
+
+#include "client/open_store.hpp"
+#include "client/url.hpp"
+#include "runtime/clock.hpp"
+#include "stores/redlock/node_set.hpp"
+
+namespace holdfast::redlock {
+
+namespace {
+
+using stores::redlock::node_set;
+using is = core::node_report::standing;
+using standings = std::vector<node_set::standing>;
+
+// The nodes of a URL, without a client.
+class nodes_of {
+ public:
+  static result<std::unique_ptr<nodes_of>> open(std::string_view url) {
+    auto parsed = detail::parse_url(url);
+    if (!parsed) return fail(std::move(parsed.error()));
+    if (parsed->what != detail::store_url::kind::redlock) {
+      return fail(errc::invalid_argument, "this is for redlock:// URLs only");
+    }
+    return std::make_unique<nodes_of>(*parsed);
+  }
+  explicit nodes_of(const detail::store_url& url)
+      : work_{std::make_shared<runtime::background>(1)},
+        set_{std::make_shared<node_set>(detail::redlock_config_of(url), work_)} {
+    set_->start();
+  }
+  nodes_of(const nodes_of&) = delete;
+  nodes_of& operator=(const nodes_of&) = delete;
+  ~nodes_of() {
+    set_->close();
+    work_->stop();
+  }
+  [[nodiscard]] node_set& operator*() const noexcept { return *set_; }
+  [[nodiscard]] node_set* operator->() const noexcept { return set_.get(); }
+
+ private:
+  const std::shared_ptr<runtime::background> work_;
+  const std::shared_ptr<node_set> set_;
+};
+
+failure refusal(errc code, std::string message, const node_set& set, const standings& seen) {
+  failure why{code, std::move(message), {}};
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    why.nodes.push_back({set.names()[i], seen[i].said});
+    why.message += (i == 0 ? " (" : "; ") + set.names()[i] + " " + seen[i].said;
+  }
+  why.message += ")";
+  return why;
+}
+
+bool any(const standings& seen, is which) {
+  return std::any_of(seen.begin(), seen.end(),
+                     [&](const auto& one) { return one.report.is == which; });
+}
+
+bool all(const standings& seen, is which) {
+  return std::all_of(seen.begin(), seen.end(),
+                     [&](const auto& one) { return one.report.is == which; });
+}
+
+// A set whose nodes all answer and are ours.
+result<standings> whole_set(const node_set& set, core::time_point until) {
+  auto seen = set.survey(until);
+  if (any(seen, is::unreachable)) {
+    return fail(refusal(errc::store_unreachable, "every node has to answer for this", set, seen));
+  }
+  for (const auto& one : seen) {
+    if (one.report.is == is::foreign && one.voted_elsewhere) {
+      return fail(refusal(errc::incompatible,
+                          "a node belongs to another set than " + set.description, set, seen));
+    }
+  }
+  return seen;
+}
+
+}  // namespace
+
+result<std::vector<node_status>> status(std::string_view url, std::chrono::milliseconds timeout) {
+  auto set = nodes_of::open(url);
+  if (!set) return fail(std::move(set.error()));
+  const auto seen = (**set)->survey(core::after(runtime::now(), timeout));
+  std::vector<node_status> every;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    every.push_back({(**set)->names()[i], seen[i].report.is == is::votes, seen[i].said});
+  }
+  return every;
+}
+
+result<void> init(std::string_view url, std::chrono::milliseconds timeout) {
+  auto set = nodes_of::open(url);
+  if (!set) return fail(std::move(set.error()));
+  const auto until = core::after(runtime::now(), timeout);
+  const auto seen = whole_set(***set, until);
+  if (!seen) return fail(seen.error());
+  if (all(*seen, is::votes)) return {};
+  if (any(*seen, is::votes) || any(*seen, is::restarted)) {
+    return fail(refusal(errc::store_refused,
+                        "the set is not new: nodes that came back join by themselves after "
+                        "max_ttl, and if a majority did, see `holdfast redlock recover`",
+                        ***set, *seen));
+  }
+  for (std::size_t i = 0; i < seen->size(); ++i) {
+    auto ok = (**set)->admit(i, (*seen)[i], node_set::admit_mode::vouched_for, {}, until);
+    if (!ok) return ok;
+  }
+  return {};
+}
+
+result<void> recover(std::string_view url, std::chrono::milliseconds timeout) {
+  auto set = nodes_of::open(url);
+  if (!set) return fail(std::move(set.error()));
+  const auto until = core::after(runtime::now(), timeout);
+  const auto seen = whole_set(***set, until);
+  if (!seen) return fail(seen.error());
+  const auto counters = (**set)->counters_left(until);
+  if (!counters) return fail(counters.error());
+  for (std::size_t i = 0; i < seen->size(); ++i) {
+    const auto& one = (*seen)[i];
+    if (one.report.is == is::votes) continue;
+    if (one.report.waited < (**set)->config.max_ttl) {
+      return fail(refusal(errc::store_loading,
+                          "wait until max_ttl is over, for somebody may hold a lock", ***set,
+                          *seen));
+    }
+    auto ok = (**set)->admit(i, one, node_set::admit_mode::waited, *counters, until);
+    if (!ok) return ok;
+  }
+  return {};
+}
+
+}  // namespace holdfast::redlock

@@ -1,0 +1,145 @@
+// Decides, for one attempt at a lock on N independent nodes, what to send, to whom, and when it is
+// decided. docs/redlock.md says why it is safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <holdfast/result.hpp>
+
+#include "core/types.hpp"
+
+namespace holdfast::core {
+
+[[nodiscard]] constexpr std::size_t majority_of(std::size_t nodes) noexcept {
+  return nodes / 2 + 1;
+}
+
+// The token that an attempt proposes: above every one that this client has seen, and where it has
+// seen none for long, its own wall clock, which is what others that saw more recent ones used.
+[[nodiscard]] constexpr std::uint64_t propose(std::uint64_t last_seen,
+                                              std::uint64_t wall_us) noexcept {
+  return last_seen >= wall_us ? last_seen + 1 : wall_us;
+}
+
+// What one node answered.
+struct vote {
+  enum class kind {
+    fresh,       // it holds our key, and its counter went up to the proposal for us
+    stale,       // it holds our key; its counter was not below the proposal: see `counter`
+    raised,      // to a raise: its counter went up to `asked` for us
+    not_raised,  // to a raise: it holds our key, but its counter is not below the raise
+    not_ours,    // to a raise: it does not hold our key any more
+    busy,        // it holds somebody else's key
+    refused,     // it may not vote, or will not for us: see `why`
+    failed,      // it could not be asked, or answered with an error: see `why`
+  };
+  kind what{};
+  std::uint64_t counter = 0;
+  std::uint64_t asked = 0;              // raised, not_raised: which raise this answers
+  holdfast::holder holder{};            // busy
+  std::optional<duration> remaining{};  // busy; empty: no expiry
+  failure why{};                        // refused, failed; errc::outcome_unknown: may have run
+};
+
+struct quorum_rule {
+  std::size_t nodes = 0;
+  std::uint64_t proposal = 0;
+  time_point valid_until{};  // a grant that is complete later is worth nothing
+};
+
+// What to send to one node.
+struct quorum_step {
+  enum class verb { acquire, raise, release };
+  verb what{};
+  std::size_t node = 0;
+  std::uint64_t token = 0;  // acquire: the proposal; raise: to what
+  friend bool operator==(const quorum_step&, const quorum_step&) = default;
+};
+
+enum class quorum_outcome {
+  undecided,
+  granted,
+  busy,    // enough nodes work, but others hold them
+  late,    // granted by a majority when it was worth nothing any more
+  failed,  // too few nodes can vote: see why()
+};
+
+// No I/O, no clock, no threads. Not thread-safe. One machine is one attempt with an id of its own.
+//
+// | votes so far                            | then                                            |
+// |-----------------------------------------|-------------------------------------------------|
+// | fresh on a majority                     | granted, with the proposal, in one round trip   |
+// | our key on a majority, not all fresh    | raise all of them to q = highest seen + 1       |
+// | raised to q on a majority               | granted, with q                                 |
+// | our key on a majority, q out of reach   | raise higher, `raises_max` times in all         |
+// | a majority is out of reach, or too late | released wherever our key may be                |
+//
+// A node that is silent is no longer waited for; if it answers before the decision, it counts, and
+// a key that it grants after a refusal is released as it comes.
+class quorum_machine {
+ public:
+  // Every raise is a round trip, and only another attempt on the same node makes one fail.
+  static constexpr unsigned raises_max = 4;
+
+  using steps = std::vector<quorum_step>;
+
+  explicit quorum_machine(const quorum_rule& rule);
+
+  [[nodiscard]] steps start() const;
+  // `v` answers the acquire, or the raise, that was sent to this node. Late ones are welcome.
+  [[nodiscard]] steps on_vote(std::size_t node, vote v, time_point now);
+  // Nothing came in the time that a node has: it is not waited for any more.
+  [[nodiscard]] steps on_silence(std::size_t node, time_point now);
+  // The caller's time is up.
+  [[nodiscard]] steps on_give_up(time_point now);
+
+  [[nodiscard]] quorum_outcome outcome() const noexcept { return outcome_; }
+  [[nodiscard]] bool decided() const noexcept { return outcome_ != quorum_outcome::undecided; }
+  [[nodiscard]] std::uint64_t token() const noexcept { return token_; }
+  // Whether the decision still needs this node's answer.
+  [[nodiscard]] bool waits_for(std::size_t node) const noexcept;
+  // Whether it may hold our key, as far as is known.
+  [[nodiscard]] bool may_hold(std::size_t node) const noexcept;
+
+  // The highest counter in any answer: the next proposal has to be above it.
+  [[nodiscard]] std::uint64_t highest_seen() const noexcept { return highest_; }
+  // Who is in the way, and when enough nodes come free by themselves.
+  [[nodiscard]] busy met() const;
+  // "2 of 5 granted; n4 refused: restarted 12 s ago; n5: no answer in 50 ms"
+  [[nodiscard]] failure why(std::span<const std::string> names, duration node_timeout) const;
+
+ private:
+  enum class state { asked, holds, out };
+  struct place {
+    state is = state::asked;
+    bool silent = false;  // not waited for
+    bool unsure = false;  // out, but it may have granted
+    bool fresh = false;
+    bool asked_to_raise = false;
+    std::uint64_t raising = 0;  // to this, not answered
+    std::uint64_t raised = 0;
+    std::optional<vote> said{};
+  };
+
+  void take(place& from, vote v);
+  [[nodiscard]] steps evaluate(time_point now);
+  [[nodiscard]] steps raise_higher();
+  [[nodiscard]] steps raise_newcomers();
+  [[nodiscard]] steps refuse(quorum_outcome how);
+  [[nodiscard]] quorum_outcome kind_of_refusal() const noexcept;
+  [[nodiscard]] std::size_t count(auto&& which) const;
+
+  quorum_rule rule_;
+  std::vector<place> places_;
+  quorum_outcome outcome_ = quorum_outcome::undecided;
+  std::uint64_t token_ = 0;
+  std::uint64_t highest_ = 0;
+  std::uint64_t raise_to_ = 0;  // zero: not raising
+  unsigned raises_ = 0;
+};
+
+}  // namespace holdfast::core

@@ -1,0 +1,231 @@
+#include "stores/redlock/line.hpp"
+
+#include <utility>
+
+#include "runtime/clock.hpp"
+#include "runtime/random.hpp"
+#include "stores/redis/server_error.hpp"
+
+namespace holdfast::stores::redlock {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Between attempts to connect to a node that is not there.
+constexpr core::backoff::bounds connect_pace{milliseconds{5}, std::chrono::seconds{1}};
+
+}  // namespace
+
+line::line(const redis::endpoint& where, core::duration spin,
+           std::shared_ptr<runtime::background> connecting, hooks tell)
+    : dialer_{where, {1, core::duration::zero()}, {}},
+      spin_{spin},
+      connecting_{std::move(connecting)},
+      tell_{std::move(tell)},
+      pace_{connect_pace, runtime::random_bits()} {}
+
+line::~line() { close(); }
+
+void line::close() {
+  std::shared_ptr<redis::channel> open;
+  std::deque<queued> dropped;
+  {
+    const lock held{m_};
+    closed_ = true;
+    down_ = true;
+    open.swap(channel_);
+    dropped.swap(queue_);
+    owed_.clear();
+  }
+  if (open) open->break_off("the client is closed");
+  for (auto& one : dropped) {
+    if (one.done) one.done(fail(errc::stopped, "the client is closed"));
+  }
+}
+
+bool line::connecting() const {
+  const lock held{m_};
+  return !channel_ && !down_;
+}
+
+std::shared_ptr<redis::channel> line::current() const {
+  const lock held{m_};
+  return channel_;
+}
+
+void line::send(const request& what, on_reply done) {
+  for (;;) {
+    lock held{m_};
+    if (closed_) {
+      held.unlock();
+      if (done) done(fail(errc::stopped, "the client is closed"));
+      return;
+    }
+    if (const auto on = channel_) {
+      held.unlock();
+      if (post(on, what, done)) return;
+      if (!on->broken()) {
+        if (done) done(fail(errc::overloaded, "too many requests are under way to " + node()));
+        return;
+      }
+      lost(on);
+      continue;
+    }
+    if (down_ || queue_.size() >= queued_max) {
+      auto why = last_failure_;
+      held.unlock();
+      if (why.message.empty()) why = {errc::overloaded, "too many requests wait for " + node(), {}};
+      if (done) done(fail(std::move(why)));
+      return;
+    }
+    queue_.push_back({what, std::move(done)});
+    start_connecting(held, core::duration::zero());
+    return;
+  }
+}
+
+void line::send_for_sure(const request& what, core::time_point give_up, on_reply done) {
+  send(what, owing(what, give_up, std::move(done)));
+}
+
+line::on_reply line::owing(const request& what, core::time_point give_up, on_reply done) {
+  return [self = weak_from_this(), what, give_up,
+          done = std::move(done)](result<redis::reply> answer) {
+    const auto us = self.lock();
+    const bool never_arrived = !answer && (answer.error().code == errc::store_unreachable ||
+                                           answer.error().code == errc::outcome_unknown);
+    if (us && never_arrived && runtime::now() < give_up) {
+      const lock held{us->m_};
+      if (us->owed_.size() >= owed_max) us->owed_.pop_front();
+      if (!us->closed_) us->owed_.push_back({what, give_up});
+    }
+    if (done) done(std::move(answer));
+  };
+}
+
+// False, and `done` is as it was, if it could not be sent.
+bool line::post(const std::shared_ptr<redis::channel>& on, const request& what, on_reply& done) {
+  // Copied: a channel that breaks under a post drops what it was given.
+  const auto position = on->post(what.sent(), [self = shared_from_this(), on = std::weak_ptr{on},
+                                               what, done](result<redis::reply> answer) {
+    self->on_answer(on.lock(), what, done, std::move(answer));
+  });
+  return position != 0;
+}
+
+void line::on_answer(const std::shared_ptr<redis::channel>& on, const request& what,
+                     const on_reply& done, result<redis::reply> answer) {
+  if (!answer) {
+    lost(on);
+    if (done) done(std::move(answer));
+    return;
+  }
+  silent_ = false;
+  if ((*answer)->type == REDIS_REPLY_ERROR) {
+    const auto said = redis::text_of(**answer);
+    if (redis::is_noscript(said) && what.script && on) {
+      // In order: what was sent behind it comes back the same way, and behind it again.
+      const auto sent = on->post(what.script->by_source(),
+                                 [self = shared_from_this(), done, on = std::weak_ptr{on},
+                                  what](result<redis::reply> second) {
+                                   self->on_answer(on.lock(), what, done, std::move(second));
+                                 });
+      if (sent != 0) return;
+    }
+    if (done) done(fail(redis::translate_error(said, node())));
+    return;
+  }
+  if (done) done(std::move(answer));
+}
+
+// Once for each connection: the first to notice has it made anew.
+void line::lost(const std::shared_ptr<redis::channel>& which) {
+  lock held{m_};
+  if (!which || channel_ != which || closed_) return;
+  channel_.reset();
+  start_connecting(held, core::duration::zero());
+}
+
+// Under m_.
+void line::start_connecting(lock& held, core::duration wait) {
+  static_cast<void>(held);
+  if (under_way_ || closed_) return;
+  under_way_ = true;
+  auto task = [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->connect();
+  };
+  const bool planned = wait > core::duration::zero()
+                           ? connecting_->run_at(core::after(runtime::now(), wait), std::move(task))
+                           : connecting_->run(std::move(task));
+  if (!planned) under_way_ = false;
+}
+
+void line::connect() {
+  const auto until = core::after(runtime::now(), connect_patience);
+  auto fd = dialer_.open_apart(until);
+  if (!fd) return went_down(std::move(fd.error()));
+  auto fresh = std::make_shared<redis::channel>(std::move(*fd), node(), spin_);
+  if (tell_.prepare) {
+    if (auto ok = tell_.prepare(*fresh, until); !ok) return went_down(std::move(ok.error()));
+  }
+  open(fresh);
+}
+
+void line::open(const std::shared_ptr<redis::channel>& fresh) {
+  lock held{m_};
+  pace_.reset();
+  for (;;) {
+    if (closed_) return;
+    if (queue_.empty() && owed_.empty()) break;
+    std::deque<queued> waiting;
+    std::deque<owed> owed_now;
+    waiting.swap(queue_);
+    owed_now.swap(owed_);
+    held.unlock();
+    // What was given back goes before what is asked for.
+    const auto now = runtime::now();
+    for (const auto& one : owed_now) {
+      auto done = owing(one.what, one.give_up, nullptr);
+      if (one.give_up > now) static_cast<void>(post(fresh, one.what, done));
+    }
+    for (auto& one : waiting) {
+      if (post(fresh, one.what, one.done)) continue;
+      if (one.done) one.done(fail(errc::store_unreachable, "the connection was lost again"));
+    }
+    held.lock();
+  }
+  under_way_ = false;
+  down_ = false;
+  silent_ = false;
+  channel_ = fresh;
+  held.unlock();
+  if (tell_.opened) tell_.opened();
+  if (tell_.unread) tell_.unread();
+}
+
+void line::went_down(failure why) {
+  if (why.code == errc::outcome_unknown) why.code = errc::store_unreachable;
+  std::deque<queued> waiting;
+  {
+    lock held{m_};
+    under_way_ = false;
+    down_ = true;
+    last_failure_ = why;
+    waiting.swap(queue_);
+    start_connecting(held, pace_.next());
+  }
+  for (auto& one : waiting) {
+    if (one.done) one.done(fail(why));
+  }
+}
+
+bool line::sweep() {
+  const auto on = current();
+  if (!on) return false;
+  if (!on->idle()) on->sweep();
+  if (on->broken()) lost(on);
+  return !on->idle();
+}
+
+}  // namespace holdfast::stores::redlock

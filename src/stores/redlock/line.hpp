@@ -1,0 +1,123 @@
+// One connection to one node, made and remade in the background.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <holdfast/result.hpp>
+
+#include "core/backoff.hpp"
+#include "core/types.hpp"
+#include "runtime/background.hpp"
+#include "stores/redis/channel.hpp"
+#include "stores/redis/link.hpp"
+
+namespace holdfast::stores::redlock {
+
+// A command as bytes; if it is a script, the way to send it to a node that does not know it.
+struct request {
+  request(redis::script_call call)  // NOLINT(google-explicit-constructor): reads as what it is
+      : script{std::make_shared<const redis::script_call>(std::move(call))} {}
+  request(const redis::command& plain)  // NOLINT(google-explicit-constructor)
+      : bytes{plain.bytes()} {}
+  [[nodiscard]] const std::string& sent() const { return script ? script->by_hash() : bytes; }
+
+  std::shared_ptr<const redis::script_call> script;
+  std::string bytes;
+};
+
+// Thread-safe. Nothing here blocks, so that a node that is dead or hung costs its callers nothing.
+//
+// | state      | send()                                      | doubtful() |
+// |------------|---------------------------------------------|------------|
+// | open       | sent                                        | if silent  |
+// | connecting | sent when it is open; failed when that fails | no         |
+// | down       | fails at once; tried again in the background | yes        |
+// | closed     | fails at once                               | yes        |
+class line : public std::enable_shared_from_this<line> {
+ public:
+  // Requests that wait for a connection that is being made; beyond it they fail.
+  static constexpr std::size_t queued_max = 1024;
+  // Releases kept for a node that is down; beyond it the oldest is left to its TTL.
+  static constexpr std::size_t owed_max = 4096;
+  // Connecting and logging in: longer than an answer may take, for it is several.
+  static constexpr core::duration connect_patience = std::chrono::milliseconds{500};
+
+  using on_reply = redis::channel::on_reply;
+  // Runs on a fresh connection before anything else is sent on it, in the background.
+  using preparation = std::function<result<void>(redis::channel& fresh, core::time_point until)>;
+  struct hooks {
+    preparation prepare;
+    std::function<void()> opened;
+    std::function<void()> unread;  // replies that nobody waits for: sweep() soon
+  };
+
+  line(const redis::endpoint& where, core::duration spin,
+       std::shared_ptr<runtime::background> connecting, hooks tell);
+  line(const line&) = delete;
+  line& operator=(const line&) = delete;
+  ~line();
+
+  // `done` is called once, by whoever reads the reply, or at once. An error reply is a failure.
+  void send(const request& what, on_reply done);
+  // For a release: kept and sent again, until `give_up`, if the node cannot be asked now.
+  void send_for_sure(const request& what, core::time_point give_up, on_reply done);
+
+  // Not to be waited for: it is down, or did not answer in time when it was last waited for.
+  [[nodiscard]] bool doubtful() const noexcept { return silent_ || down_; }
+  [[nodiscard]] bool connecting() const;
+  void mark_silent() noexcept { silent_ = true; }
+  // The connection, to be polled and swept; none if it is not open.
+  [[nodiscard]] std::shared_ptr<redis::channel> current() const;
+  // Reads what has come. True while there is more to come.
+  bool sweep();
+
+  [[nodiscard]] const std::string& node() const noexcept { return dialer_.node(); }
+  // For a connection of its own.
+  [[nodiscard]] redis::link& dialer() noexcept { return dialer_; }
+  void close();
+
+ private:
+  struct queued {
+    request what;
+    on_reply done;
+  };
+  struct owed {
+    request what;
+    core::time_point give_up;
+  };
+  using lock = std::unique_lock<std::mutex>;
+
+  [[nodiscard]] on_reply owing(const request& what, core::time_point give_up, on_reply done);
+  bool post(const std::shared_ptr<redis::channel>& on, const request& what, on_reply& done);
+  void on_answer(const std::shared_ptr<redis::channel>& on, const request& what,
+                 const on_reply& done, result<redis::reply> answer);
+  void lost(const std::shared_ptr<redis::channel>& which);
+  void start_connecting(lock& held, core::duration wait);
+  void connect();
+  void open(const std::shared_ptr<redis::channel>& fresh);
+  void went_down(failure why);
+
+  redis::link dialer_;
+  const core::duration spin_;
+  const std::shared_ptr<runtime::background> connecting_;
+  const hooks tell_;
+  std::atomic<bool> silent_{false};
+  std::atomic<bool> down_{false};
+
+  mutable std::mutex m_;
+  // Protected by m_.
+  std::shared_ptr<redis::channel> channel_;
+  bool under_way_ = false;  // a connection is being made, or planned
+  bool closed_ = false;
+  std::deque<queued> queue_;
+  std::deque<owed> owed_;
+  core::backoff pace_;
+  failure last_failure_;
+};
+
+}  // namespace holdfast::stores::redlock

@@ -1,0 +1,102 @@
+// The nodes of one set, and what all locks on them share.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/admission.hpp"
+#include "core/quorum_machine.hpp"
+#include "runtime/background.hpp"
+#include "stores/redlock/hints.hpp"
+#include "stores/redlock/line.hpp"
+#include "stores/redlock/redlock_store.hpp"
+#include "stores/redlock/replies.hpp"
+#include "stores/redlock/round.hpp"
+#include "stores/store.hpp"
+
+namespace holdfast::stores::redlock {
+
+// The record of a node: its marker, and a counter for each hash slot that has one ("c:<slot>").
+inline constexpr std::string_view record_key = "holdfast:{redlock}:node";
+
+struct node {
+  std::string name;
+  // Names the set, the node's place in it and max_ttl: what travels in every script.
+  std::string config;
+  std::shared_ptr<line> calls;
+  // Renewals have a connection of their own: they must not queue behind anything.
+  std::shared_ptr<line> renewals;
+};
+
+// Thread-safe. Locks keep it alive.
+class node_set : public std::enable_shared_from_this<node_set> {
+ public:
+  node_set(redlock_config config, std::shared_ptr<runtime::background> background);
+  // Makes the connections' owners; once, before anything else.
+  void start();
+  void close();
+
+  const redlock_config config;
+  const std::string host;
+  // "n1:6379,n2:6379,n3:6379 (epoch 1, max_ttl 60000 ms)", sorted
+  const std::string description;
+  store_events events;
+
+  [[nodiscard]] const std::vector<node>& nodes() const noexcept { return nodes_; }
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+  [[nodiscard]] std::size_t majority() const noexcept { return core::majority_of(nodes_.size()); }
+  [[nodiscard]] set_names set() const { return {description}; }
+  [[nodiscard]] hints& waiting() noexcept { return *hints_; }
+  [[nodiscard]] round::lines calls() const;
+  [[nodiscard]] round::lines renewals() const;
+  [[nodiscard]] std::shared_ptr<question> ask_all() const;
+
+  // Replies that nobody waits for are left: somebody reads them soon.
+  void watch_replies();
+  void flush(core::time_point until) noexcept;
+
+  // A node refuses to vote because it may have lost something: see to it, in the background.
+  void look_after_nodes();
+  // Asks every node what it is, letting those begin their wait that may not vote.
+  struct standing {
+    core::node_report report;
+    std::string run_id;
+    std::string said;  // for a person
+    bool voted_elsewhere = false;
+  };
+  [[nodiscard]] std::vector<standing> survey(core::time_point until) const;
+  enum class admit_mode { waited, kept, vouched_for };
+  // Pairs of a counter's field and the least that it must be.
+  using counters = std::vector<std::string>;
+  [[nodiscard]] result<void> admit(std::size_t node, const standing& seen, admit_mode mode,
+                                   const counters& least, core::time_point until) const;
+  // The highest of what a majority knows that has lost nothing; a failure without one.
+  [[nodiscard]] result<counters> counters_known(core::time_point until) const;
+  // The highest of what is left anywhere. Every node has to answer.
+  [[nodiscard]] result<counters> counters_left(core::time_point until) const;
+
+ private:
+  [[nodiscard]] line::hooks hooks_of(std::size_t node);
+  [[nodiscard]] result<void> prepare(std::size_t node, redis::channel& fresh,
+                                     core::time_point until);
+  [[nodiscard]] result<void> check_identity(std::size_t node, const redisReply& info);
+  [[nodiscard]] bool loses_nothing(std::size_t node, core::time_point until) const;
+  void sweep();
+  void admit_those_who_may();
+
+  const std::shared_ptr<runtime::background> background_;
+  const std::shared_ptr<runtime::background> connecting_;
+  std::vector<node> nodes_;
+  std::vector<std::string> names_;
+  std::unique_ptr<hints> hints_;
+  std::atomic<bool> sweep_planned_{false};
+  std::atomic<bool> looking_{false};
+  std::mutex m_;
+  std::vector<std::string> run_ids_;  // protected by m_
+};
+
+}  // namespace holdfast::stores::redlock

@@ -1,0 +1,461 @@
+#include "stores/redlock/redlock_lock.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/renewal_round.hpp"
+#include "redlock_scripts.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/random.hpp"
+#include "stores/redlock/vote_round.hpp"
+
+namespace holdfast::stores::redlock {
+
+namespace {
+
+using redis::elements_of;
+using redis::text_of;
+using std::chrono::milliseconds;
+
+// How far a proposal may be ahead of a node's clock: one absurd clock must not wedge a slot.
+constexpr std::string_view ahead_us_max = "60000000";
+// Waiters of one lock on one node; beyond it they poll.
+constexpr std::string_view waiters_max = "10000";
+// A waiter asks again this often, whatever it hears: anywhere between, so that they spread.
+constexpr core::duration ask_again_min = milliseconds{30};
+constexpr core::duration ask_again_max = milliseconds{60};
+
+std::uint64_t wall_us() {
+  using std::chrono::microseconds;
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<microseconds>(runtime::wall_now().time_since_epoch()).count());
+}
+
+core::duration ask_again() {
+  constexpr auto spread = static_cast<std::uint64_t>((ask_again_max - ask_again_min).count());
+  return ask_again_min +
+         core::duration{static_cast<core::duration::rep>(runtime::random_bits() % spread)};
+}
+
+std::string_view id_of(std::string_view value) { return value.substr(0, core::owner_id::digits); }
+
+bool is_ours_to_release(const redisReply& r) {
+  return r.type == REDIS_REPLY_INTEGER && r.integer == 1;
+}
+
+}  // namespace
+
+// What an attempt that was not granted at once has to remember.
+struct redlock_lock::waiting {
+  std::shared_ptr<place_in_line> line;     // null: does not wait
+  std::vector<core::owner_id> unanswered;  // attempts that a majority may hold
+  bool asked = false;
+};
+
+redlock_lock::redlock_lock(std::shared_ptr<node_set> on, std::string key)
+    : set_{std::move(on)},
+      key_{std::move(key)},
+      queue_key_{"holdfast:{redlock}:waiters:" + key_},
+      next_key_{"holdfast:{redlock}:next:" + key_},
+      counter_field_{"c:" + std::to_string(redis::hash_slot(key_))} {}
+
+redlock_lock::waiting& redlock_lock::memory_of(attempt& who) const {
+  if (!who.memory) who.memory = std::make_shared<waiting>();
+  return *static_cast<waiting*>(who.memory.get());
+}
+
+request redlock_lock::acquire_request(std::size_t node, const attempt& who, std::uint64_t proposal,
+                                      std::string_view ticket, std::string_view waiter) const {
+  static const auto layout = std::to_string(redis::layout_written);
+  const auto ttl = milliseconds_text(who.ttl);
+  const auto token = std::to_string(proposal);
+  const auto holder = redis::describe_holder(set_->host, ::getpid(), who.label);
+  const std::array<std::string_view, 4> keys{key_, record_key, queue_key_, next_key_};
+  const std::array<std::string_view, 11> args{set_->nodes()[node].config,
+                                              counter_field_,
+                                              who.id.text(),
+                                              ttl,
+                                              token,
+                                              holder,
+                                              layout,
+                                              ahead_us_max,
+                                              ticket,
+                                              waiter,
+                                              waiters_max};
+  return redis::script_call{scripts::acquire, keys, args};
+}
+
+request redlock_lock::raise_request(std::size_t node, const core::owner_id& id,
+                                    std::uint64_t to) const {
+  const auto token = std::to_string(to);
+  const std::array<std::string_view, 2> keys{key_, record_key};
+  const std::array<std::string_view, 4> args{set_->nodes()[node].config, counter_field_, id.text(),
+                                             token};
+  return redis::script_call{scripts::raise, keys, args};
+}
+
+request redlock_lock::release_request(const core::owner_id& id, std::string_view queue_verb,
+                                      std::string_view waiter, std::string_view ticket) const {
+  const auto kept = milliseconds_text(set_->config.node_timeout);
+  const std::array<std::string_view, 3> keys{key_, queue_key_, next_key_};
+  const std::array<std::string_view, 5> args{id.text(), kept, queue_verb, waiter, ticket};
+  return redis::script_call{scripts::release, keys, args};
+}
+
+result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
+  if (who.ttl > set_->config.max_ttl) {
+    return fail(errc::invalid_argument,
+                "the TTL is above the set's max_ttl of " + milliseconds_text(set_->config.max_ttl) +
+                    " ms, which is how long a node that lost data does not vote");
+  }
+  auto& mine = memory_of(who);
+  // An id is for one attempt only: what an earlier one left on its way must not touch this one.
+  if (std::exchange(mine.asked, true)) who.id = runtime::fresh_owner();
+  if (who.may_wait && !mine.line) {
+    mine.line = std::make_shared<place_in_line>();
+    mine.line->id = runtime::fresh_owner();
+    mine.line->ticket = std::to_string(wall_us());
+    mine.line->waiter = std::string{mine.line->id.text()} + std::string{set_->waiting().inbox()};
+  }
+  if (mine.line) set_->waiting().expect(mine.line->id);
+  ++who.asks;
+
+  const auto counted_from = runtime::now();
+  const auto votes = std::make_shared<vote_round>(
+      set_, shared_from_this(), who, mine.line,
+      core::quorum_rule{set_->nodes().size(), core::propose(last_seen_, wall_us()),
+                        core::after(counted_from, who.ttl)});
+  votes->start();
+  votes->wait(until);
+  set_->watch_replies();
+  auto verdict = votes->look();
+
+  auto seen = last_seen_.load();
+  const auto highest = std::max(verdict.highest_seen, verdict.token);
+  while (seen < highest && !last_seen_.compare_exchange_weak(seen, highest)) {
+  }
+  switch (verdict.outcome) {
+    case core::quorum_outcome::granted: {
+      const bool was_queued = mine.line && who.asks > 1;
+      if (mine.line) {
+        mine.line->waits = false;
+        set_->waiting().forget(mine.line->id);
+      }
+      const std::lock_guard guard{m_};
+      held_[who.id] = was_queued ? mine.line->waiter : std::string{};
+      return core::answer{core::grant{fencing_token{verdict.token}, who.ttl, counted_from, 1}};
+    }
+    case core::quorum_outcome::late:
+      // Given back already; that it is late is for the caller to see.
+      return core::answer{core::grant{fencing_token{verdict.token}, who.ttl, counted_from, 1}};
+    case core::quorum_outcome::busy:
+      if (mine.line) {
+        set_->waiting().open();
+        verdict.met.queued = true;
+        verdict.met.ask_within = ask_again();
+      }
+      return core::answer{std::move(verdict.met)};
+    case core::quorum_outcome::undecided:
+    case core::quorum_outcome::failed:
+      break;
+  }
+  if (verdict.why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
+  return fail(std::move(verdict.why));
+}
+
+void redlock_lock::wait(attempt& who, core::time_point until, const std::stop_token& stop) {
+  set_->waiting().wait(memory_of(who).line->id, until, stop);
+}
+
+// Sure if a majority has confirmed: what is left elsewhere is no majority and ends with its TTL.
+result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
+  auto& mine = memory_of(who);
+  std::string_view waiter;
+  if (mine.line) {
+    mine.line->waits = false;
+    set_->waiting().forget(mine.line->id);
+    waiter = mine.line->waiter;
+  }
+  {
+    const std::lock_guard guard{m_};
+    held_.erase(who.id);
+  }
+  const auto give_up = core::after(runtime::now(), who.ttl);
+  for (const auto& id : mine.unanswered) {
+    for (const auto& one : set_->nodes())
+      one.calls->send_for_sure(release_request(id), give_up, nullptr);
+  }
+  const auto asked = set_->ask_all();
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i)
+    asked->ask(i, release_request(who.id, waiter.empty() ? "" : "leave", waiter));
+  const auto answers = asked->gather(until);
+  set_->watch_replies();
+  const auto confirmed =
+      std::count_if(answers.begin(), answers.end(), [](const auto& one) { return one && *one; });
+  return static_cast<std::size_t>(confirmed) >= set_->majority() ? removal::gone : removal::unsure;
+}
+
+result<removal> redlock_lock::release(const core::owner_id& id, core::time_point until) {
+  std::string waiter;
+  {
+    const std::lock_guard guard{m_};
+    if (const auto known = held_.find(id); known != held_.end()) {
+      waiter = known->second;
+      held_.erase(known);
+    }
+  }
+  const auto asked = set_->ask_all();
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i)
+    asked->ask(i, release_request(id, waiter.empty() ? "" : "leave", waiter));
+  const auto answers = asked->gather(until, set_->majority(), is_ours_to_release);
+  set_->watch_replies();
+  std::size_t released = 0;
+  std::size_t gone = 0;
+  std::size_t taken = 0;
+  failure why{errc::outcome_unknown, "too few nodes answered the release", {}};
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i] || !*answers[i]) {
+      why.nodes.push_back({set_->names()[i], answers[i] ? answers[i]->error().message
+                                                        : std::string{"no answer in time"}});
+      continue;
+    }
+    const auto said = (**answers[i])->integer;
+    ++(said > 0 ? released : said == 0 ? gone : taken);
+  }
+  if (released >= set_->majority()) return removal::released;
+  if (set_->nodes().size() - gone - taken < set_->majority()) {
+    return taken > gone ? removal::taken : removal::gone;
+  }
+  if (released + gone + taken >= set_->majority()) return removal::unsure;
+  return fail(std::move(why));
+}
+
+void redlock_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
+  static_cast<void>(give_up);
+  std::string waiter;
+  {
+    const std::lock_guard guard{m_};
+    if (const auto known = held_.find(id); known != held_.end()) {
+      waiter = known->second;
+      held_.erase(known);
+    }
+  }
+  const auto what = release_request(id, waiter.empty() ? "" : "leave", waiter);
+  for (const auto& one : set_->nodes())
+    one.calls->send_for_sure(what, give_up, nullptr);
+  set_->watch_replies();
+}
+
+extension read_extension(const redisReply& answer) {
+  if (answer.type == REDIS_REPLY_STRING) return {true, std::string{text_of(answer)}, false};
+  return {true, {}, answer.integer != 0};
+}
+
+void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std::string& value,
+                          core::duration ttl) {
+  const auto holder = redis::parse_holder(value);
+  if (!holder) return;
+  const auto ttl_text = milliseconds_text(ttl);
+  const auto token = to_string(holder->token);
+  const std::array<std::string_view, 2> keys{key_, record_key};
+  const std::array<std::string_view, 5> args{set_->nodes()[node].config, counter_field_, value,
+                                             ttl_text, token};
+  // Under the mutex that a release takes first, and on the connection that it takes: a lock that is
+  // given back is not brought back.
+  const std::lock_guard guard{m_};
+  if (!held_.contains(id)) return;
+  set_->nodes()[node].calls->send(redis::script_call{scripts::repair, keys, args}, nullptr);
+}
+
+result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl,
+                                    core::time_point counted_from,
+                                    std::span<const extension> said) {
+  using outcome = core::renewal_round::outcome;
+  core::renewal_round round{said.size()};
+  std::string value;
+  fencing_token token{};
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (!said[i].known) {
+      round.on_silence(i);
+      continue;
+    }
+    const bool extended = !said[i].value.empty();
+    round.on_answer(i, extended        ? core::renewal_round::said::extended
+                       : said[i].taken ? core::renewal_round::said::taken
+                                       : core::renewal_round::said::gone);
+    if (!extended) continue;
+    // Nodes that were not raised have a lower one.
+    const auto holder = redis::parse_holder(said[i].value);
+    if (holder && holder->token > token) {
+      token = holder->token;
+      value = said[i].value;
+    }
+  }
+  switch (round.result()) {
+    case outcome::renewed:
+      for (const auto node : round.to_repair())
+        repair(node, id, value, ttl);
+      return renewal{true, loss::none, ttl, counted_from, token};
+    case outcome::lost:
+      return renewal{false, round.why(), {}, {}, {}};
+    case outcome::undecided:
+    case outcome::failed:
+      break;
+  }
+  return renewal{};
+}
+
+result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration ttl,
+                                     core::time_point until) {
+  const auto ttl_text = milliseconds_text(ttl);
+  const std::array<std::string_view, 2> keys{record_key, key_};
+  const auto counted_from = runtime::now();
+  const auto asked = set_->ask_all();
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+    const std::array<std::string_view, 3> args{set_->nodes()[i].config, id.text(), ttl_text};
+    asked->ask(i, redis::script_call{scripts::extend, keys, args});
+  }
+  const auto answers = asked->gather(until);
+  std::vector<extension> said(answers.size());
+  failure why{errc::outcome_unknown, "too few nodes answered", {}};
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i] || !*answers[i]) {
+      why.nodes.push_back({set_->names()[i], answers[i] ? answers[i]->error().message
+                                                        : std::string{"no answer in time"}});
+      continue;
+    }
+    const auto& answer = ***answers[i];
+    if (auto refusal = read_refusal(answer, set_->names()[i], set_->set())) {
+      why.nodes.push_back({set_->names()[i], std::move(refusal->message)});
+      continue;
+    }
+    if (const auto fields = elements_of(answer); fields.size() == 3) {
+      said[i] = read_extension(*fields[2]);
+    }
+  }
+  auto got = judge(id, ttl, counted_from, said);
+  if (got && !got->renewed && got->why == loss::none) return fail(std::move(why));
+  if (got && got->renewed) {
+    // An adopted lease is ours from here on.
+    const std::lock_guard guard{m_};
+    held_.try_emplace(id);
+  }
+  return got;
+}
+
+result<lock_status> judge_status(std::string name, std::span<const node_view> views) {
+  lock_status status;
+  status.name = std::move(name);
+  const auto majority = core::majority_of(views.size());
+  std::size_t known = 0;
+  for (const auto& one : views) {
+    known += one.known ? 1 : 0;
+    if (!one.known || one.value.empty()) continue;
+    const auto same = [&](const node_view& other) {
+      const bool ours = core::owner_id::parse(id_of(one.value)).has_value();
+      return other.known &&
+             (ours ? id_of(other.value) == id_of(one.value) : other.value == one.value);
+    };
+    if (static_cast<std::size_t>(std::count_if(views.begin(), views.end(), same)) < majority) {
+      continue;
+    }
+    std::vector<core::duration> left;
+    for (const auto& other : views) {
+      if (!same(other)) continue;
+      left.push_back(other.remaining.value_or(core::duration::max()));
+      auto holder = redis::parse_holder(other.value);
+      if (!holder) return fail(std::move(holder.error()));
+      if (!status.holder || holder->token > status.holder->token)
+        status.holder = std::move(*holder);
+    }
+    // Held for as long as a majority holds it.
+    std::sort(left.rbegin(), left.rend());
+    if (left[majority - 1] != core::duration::max()) {
+      status.remaining = std::chrono::duration_cast<milliseconds>(left[majority - 1]);
+    }
+    return status;
+  }
+  if (known < majority) {
+    return fail(errc::store_unreachable, "only " + std::to_string(known) + " of " +
+                                             std::to_string(views.size()) +
+                                             " nodes could say who holds the lock");
+  }
+  return status;
+}
+
+result<lock_status> redlock_lock::inspect(core::time_point until) {
+  const std::array<std::string_view, 2> keys{record_key, key_};
+  const auto asked = set_->ask_all();
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+    const std::array<std::string_view, 1> args{set_->nodes()[i].config};
+    asked->ask(i, redis::script_call{scripts::inspect, keys, args});
+  }
+  const auto answers = asked->gather(until);
+  std::vector<node_view> views(answers.size());
+  std::vector<node_answer> problems;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i] || !*answers[i]) {
+      problems.push_back({set_->names()[i], answers[i] ? answers[i]->error().message
+                                                       : std::string{"no answer in time"}});
+      continue;
+    }
+    const auto& answer = ***answers[i];
+    if (auto refusal = read_refusal(answer, set_->names()[i], set_->set())) {
+      if (refusal->code == errc::incompatible) return fail(std::move(*refusal));
+      problems.push_back({set_->names()[i], std::move(refusal->message)});
+      continue;
+    }
+    const auto fields = elements_of(answer);
+    if (fields.size() < 2) continue;
+    views[i] = {true, std::string{text_of(*fields[0])}, read_pttl(*fields[1])};
+  }
+  auto status = judge_status(key_.substr(set_->config.prefix.size()), views);
+  if (!status) {
+    status.error().nodes = std::move(problems);
+    for (const auto& one : status.error().nodes)
+      status.error().message += "; " + one.node + ": " + one.said;
+  }
+  return status;
+}
+
+result<void> redlock_lock::break_with(fencing_token token, core::time_point until) {
+  // Who it is first: nodes that were not raised know it by another token.
+  const std::array<std::string_view, 2> keys{record_key, key_};
+  const auto asked = set_->ask_all();
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+    const std::array<std::string_view, 1> args{set_->nodes()[i].config};
+    asked->ask(i, redis::script_call{scripts::inspect, keys, args});
+  }
+  const auto answers = asked->gather(until);
+  std::vector<node_view> views(answers.size());
+  std::optional<core::owner_id> owner;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i] || !*answers[i]) continue;
+    const auto fields = elements_of(***answers[i]);
+    if (fields.size() != 2) continue;
+    views[i] = {true, std::string{text_of(*fields[0])}, read_pttl(*fields[1])};
+  }
+  auto status = judge_status({}, views);
+  if (!status) return fail(std::move(status.error()));
+  if (!status->holder) return fail(errc::not_held, "nobody holds the lock; nothing was changed");
+  if (status->holder->foreign) {
+    return fail(errc::not_held,
+                "the lock is held by another kind of client, which has no token; nothing was "
+                "changed: release it there, or delete the keys by hand");
+  }
+  if (status->holder->token != token) {
+    return fail(errc::not_held, "the lock is held with token " + to_string(status->holder->token) +
+                                    ", not " + to_string(token) + "; nothing was changed");
+  }
+  for (const auto& one : views) {
+    const auto holder = redis::parse_holder(one.value);
+    if (holder && holder->token == token) owner = core::owner_id::parse(id_of(one.value));
+  }
+  if (!owner) return fail(errc::not_held, "the lock has changed hands; nothing was changed");
+  auto said = release(*owner, until);
+  if (!said) return fail(std::move(said.error()));
+  return {};
+}
+
+}  // namespace holdfast::stores::redlock

@@ -1,0 +1,83 @@
+// One lock on a set of nodes.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "stores/redis/layout.hpp"
+#include "stores/redlock/node_set.hpp"
+#include "stores/store.hpp"
+
+namespace holdfast::stores::redlock {
+
+// What became of a renewal on one node.
+struct extension {
+  bool known = false;
+  std::string value{};  // extended; empty: not
+  bool taken = false;   // not extended: somebody else has it
+};
+[[nodiscard]] extension read_extension(const redisReply& answer);
+
+class redlock_lock final : public store_lock, public std::enable_shared_from_this<redlock_lock> {
+ public:
+  redlock_lock(std::shared_ptr<node_set> on, std::string key);
+
+  result<core::answer> ask(attempt& who, core::time_point until) override;
+  void wait(attempt& who, core::time_point until, const std::stop_token& stop) override;
+  result<removal> withdraw(attempt& who, core::time_point until) override;
+  result<removal> release(const core::owner_id& id, core::time_point until) override;
+  void release_later(const core::owner_id& id, core::time_point give_up) noexcept override;
+  result<lock_status> inspect(core::time_point until) override;
+  result<void> break_with(fencing_token token, core::time_point until) override;
+  result<renewal> extend(const core::owner_id& id, core::duration ttl,
+                         core::time_point until) override;
+
+  [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  // One lease's renewal from what the nodes said; a failure if that is not known. `ttl` was asked
+  // for, and counts from when the first request left.
+  [[nodiscard]] result<renewal> judge(const core::owner_id& id, core::duration ttl,
+                                      core::time_point counted_from,
+                                      std::span<const extension> said);
+
+  // What one attempt sends to its nodes.
+  [[nodiscard]] request acquire_request(std::size_t node, const attempt& who,
+                                        std::uint64_t proposal, std::string_view ticket,
+                                        std::string_view waiter) const;
+  [[nodiscard]] request raise_request(std::size_t node, const core::owner_id& id,
+                                      std::uint64_t to) const;
+  [[nodiscard]] request release_request(const core::owner_id& id, std::string_view queue_verb = {},
+                                        std::string_view waiter = {},
+                                        std::string_view ticket = {}) const;
+
+ private:
+  struct waiting;
+  [[nodiscard]] waiting& memory_of(attempt& who) const;
+  void repair(std::size_t node, const core::owner_id& id, const std::string& value,
+              core::duration ttl);
+
+  const std::shared_ptr<node_set> set_;
+  const std::string key_;
+  const std::string queue_key_;
+  const std::string next_key_;
+  const std::string counter_field_;
+  std::atomic<std::uint64_t> last_seen_{0};
+
+  std::mutex m_;
+  // Protected by m_: leases of ours, not given back. Only those are repaired.
+  // With what their waiter was called in line, if it was there.
+  std::map<core::owner_id, std::string> held_;
+};
+
+// What the nodes say of one lock, put together: held by whoever has a majority.
+struct node_view {
+  bool known = false;
+  std::string value{};  // empty: free
+  std::optional<core::duration> remaining{};
+};
+[[nodiscard]] result<lock_status> judge_status(std::string name, std::span<const node_view> views);
+
+}  // namespace holdfast::stores::redlock

@@ -1,0 +1,251 @@
+#include "stores/redlock/redlock_store.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+#include "redlock_scripts.hpp"
+#include "runtime/clock.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redlock/node_set.hpp"
+#include "stores/redlock/redlock_lock.hpp"
+
+namespace holdfast::stores::redlock {
+
+namespace {
+
+using redis::command;
+using redis::elements_of;
+using redis::text_of;
+
+constexpr std::size_t renewals_per_call = 100;
+// list() is for people: more than this is cut, and walking the keys is paced by SCAN's COUNT.
+constexpr std::size_t listed_max = 10'000;
+constexpr std::size_t scan_count = 500;
+constexpr std::size_t inspected_per_call = 100;
+// Between two renewals a node's clock and ours advance alike, but for delays of a request.
+constexpr core::duration clock_step_noticed = std::chrono::seconds{1};
+
+class redlock_store final : public store {
+ public:
+  redlock_store(redlock_config config, std::shared_ptr<runtime::background> background)
+      : set_{std::make_shared<node_set>(std::move(config), std::move(background))},
+        clocks_(set_->config.nodes.size()) {
+    set_->start();
+  }
+  ~redlock_store() override { set_->close(); }
+
+  void on_events(store_events events) override { set_->events = std::move(events); }
+
+  result<std::shared_ptr<store_lock>> open(std::string_view name) override {
+    auto key = set_->config.prefix + std::string{name};
+    if (key.starts_with(redis::reserved_prefix)) {
+      return fail(errc::invalid_argument, "names that begin with \"" +
+                                              std::string{redis::reserved_prefix} +
+                                              "\" are kept for Holdfast's own keys");
+    }
+    const std::lock_guard guard{m_};
+    auto& known = locks_[key];
+    auto lock = known.lock();
+    if (!lock) known = lock = std::make_shared<redlock_lock>(set_, key);
+    if (locks_.size() >= purge_at_) {
+      std::erase_if(locks_, [](const auto& one) { return one.second.expired(); });
+      purge_at_ = std::max(purge_at_, 2 * locks_.size());
+    }
+    return lock;
+  }
+
+  [[nodiscard]] std::size_t renewal_batch_max() const noexcept override {
+    return renewals_per_call;
+  }
+  result<std::vector<renewal>> renew(std::span<const held> leases, core::time_point until) override;
+  result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override;
+  [[nodiscard]] guarantees describe() const override;
+  void flush(core::time_point until) noexcept override { set_->flush(until); }
+  void close() noexcept override { set_->close(); }
+
+ private:
+  struct node_clock {
+    std::optional<core::duration> offset;
+    core::duration doubt{};
+  };
+  void compare_clocks(std::size_t node, std::span<redisReply* const> fields, core::time_point sent);
+  [[nodiscard]] std::set<std::string> keys_on(std::size_t node, const std::string& match,
+                                              core::duration timeout) const;
+
+  const std::shared_ptr<node_set> set_;
+  std::vector<node_clock> clocks_;  // the renewing thread's
+
+  std::mutex m_;
+  // Protected by m_.
+  std::unordered_map<std::string, std::weak_ptr<redlock_lock>> locks_;
+  std::size_t purge_at_ = 1024;
+};
+
+result<std::vector<renewal>> redlock_store::renew(std::span<const held> leases,
+                                                  core::time_point until) {
+  std::vector<std::string_view> keys{record_key};
+  std::vector<std::string> ttls;
+  ttls.reserve(leases.size());
+  std::vector<std::string_view> args{{}};
+  for (const auto& one : leases) {
+    keys.push_back(static_cast<redlock_lock*>(one.lock)->key());
+    ttls.push_back(milliseconds_text(one.ttl));
+    args.push_back(one.id.text());
+    args.push_back(ttls.back());
+  }
+  const auto counted_from = runtime::now();
+  const auto asked = std::make_shared<question>(set_->renewals(), set_->config.node_timeout,
+                                                core::duration::zero());
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+    args[0] = set_->nodes()[i].config;
+    asked->ask(i, redis::script_call{scripts::extend, keys, args});
+  }
+  const auto answers = asked->gather(until);
+  set_->watch_replies();
+  const auto nodes = answers.size();
+  std::vector<std::vector<extension>> said(leases.size(), std::vector<extension>(nodes));
+  failure why{errc::outcome_unknown, "too few nodes answered", {}};
+  for (std::size_t i = 0; i < nodes; ++i) {
+    if (!answers[i] || !*answers[i]) {
+      why.nodes.push_back({set_->names()[i], answers[i] ? answers[i]->error().message
+                                                        : std::string{"no answer in time"}});
+      continue;
+    }
+    const auto& answer = ***answers[i];
+    if (auto refusal = read_refusal(answer, set_->names()[i], set_->set())) {
+      if (asks_for_admission(answer)) set_->look_after_nodes();
+      why.nodes.push_back({set_->names()[i], std::move(refusal->message)});
+      continue;
+    }
+    const auto fields = elements_of(answer);
+    if (fields.size() != leases.size() + 2) continue;
+    compare_clocks(i, fields, counted_from);
+    for (std::size_t l = 0; l < leases.size(); ++l)
+      said[l][i] = read_extension(*fields[l + 2]);
+  }
+  std::vector<renewal> all;
+  bool any_known = false;
+  for (std::size_t l = 0; l < leases.size(); ++l) {
+    auto* lock = static_cast<redlock_lock*>(leases[l].lock);
+    auto one = lock->judge(leases[l].id, leases[l].ttl, counted_from, said[l]);
+    if (!one) return fail(std::move(one.error()));
+    any_known = any_known || one->renewed || one->why != loss::none;
+    all.push_back(*one);
+  }
+  if (!any_known) return fail(std::move(why));
+  return all;
+}
+
+// A node expires keys by its wall clock. If that jumps, its vote ends early or late; a majority of
+// the others and the tokens survive that, and a person should hear of it.
+void redlock_store::compare_clocks(std::size_t node, std::span<redisReply* const> fields,
+                                   core::time_point sent) {
+  const core::duration theirs = std::chrono::seconds{read_number(text_of(*fields[0]))} +
+                                std::chrono::microseconds{read_number(text_of(*fields[1]))};
+  auto& clock = clocks_[node];
+  const auto offset = theirs - sent.time_since_epoch();
+  const auto step = clock.offset ? offset - *clock.offset : core::duration::zero();
+  const auto doubt = runtime::now() - sent;
+  const auto tolerated = clock_step_noticed + doubt + clock.doubt;
+  clock.offset = offset;
+  clock.doubt = doubt;
+  if ((step > tolerated || step < -tolerated) && set_->events.clock_stepped) {
+    set_->events.clock_stepped(step);
+  }
+}
+
+std::set<std::string> redlock_store::keys_on(std::size_t node, const std::string& match,
+                                             core::duration timeout) const {
+  std::set<std::string> keys;
+  std::string cursor = "0";
+  do {
+    command scan{8};
+    scan.arg("SCAN").arg(cursor).arg("MATCH").arg(match);
+    scan.arg("COUNT").arg(static_cast<long long>(scan_count)).arg("TYPE").arg("string");
+    const auto asked = set_->ask_all();
+    asked->ask(node, scan);
+    const auto answers = asked->gather(core::after(runtime::now(), timeout));
+    if (!answers[node] || !*answers[node]) break;
+    const auto fields = elements_of(***answers[node]);
+    if (fields.size() < 2) break;
+    cursor = text_of(*fields[0]);
+    for (const auto* one : elements_of(*fields[1])) {
+      if (!text_of(*one).starts_with(redis::reserved_prefix)) keys.emplace(text_of(*one));
+    }
+  } while (cursor != "0" && keys.size() < listed_max);
+  return keys;
+}
+
+// Whatever a majority holds is on at least one of any N - majority + 1 nodes; all are walked, for
+// some may be down.
+result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
+                                                     core::duration timeout) {
+  std::string match;
+  for (const char c : set_->config.prefix) {
+    if (std::string_view{"*?[]\\"}.find(c) != std::string_view::npos) match += '\\';
+    match += c;
+  }
+  match += pattern;
+  std::set<std::string> keys;
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i)
+    keys.merge(keys_on(i, match, timeout));
+  const std::vector<std::string> all_keys{keys.begin(), keys.end()};
+  std::vector<lock_status> all;
+  for (std::size_t from = 0; from < all_keys.size(); from += inspected_per_call) {
+    const auto count = std::min(inspected_per_call, all_keys.size() - from);
+    std::vector<std::string_view> names{record_key};
+    names.insert(names.end(), all_keys.begin() + static_cast<std::ptrdiff_t>(from),
+                 all_keys.begin() + static_cast<std::ptrdiff_t>(from + count));
+    const auto asked = set_->ask_all();
+    for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+      const std::array<std::string_view, 1> args{set_->nodes()[i].config};
+      asked->ask(i, redis::script_call{scripts::inspect, names, args});
+    }
+    const auto answers = asked->gather(core::after(runtime::now(), timeout));
+    for (std::size_t k = 0; k < count; ++k) {
+      std::vector<node_view> views(answers.size());
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        if (!answers[i] || !*answers[i]) continue;
+        const auto fields = elements_of(***answers[i]);
+        if (fields.size() != 2 * count) continue;
+        views[i] = {true, std::string{text_of(*fields[2 * k])}, read_pttl(*fields[2 * k + 1])};
+      }
+      auto status = judge_status(all_keys[from + k].substr(set_->config.prefix.size()), views);
+      if (!status) return fail(std::move(status.error()));
+      // Any string key of the database may match the pattern: only ours are known to be locks.
+      if (status->holder && !status->holder->foreign) all.push_back(std::move(*status));
+    }
+  }
+  return all;
+}
+
+guarantees redlock_store::describe() const {
+  const auto nodes = set_->nodes().size();
+  guarantees all;
+  all.kept_on = nodes == 1 ? guarantees::copies::single : guarantees::copies::quorum;
+  all.shared_between_processes = true;
+  all.shared_between_hosts = true;
+  all.tokens_survive_data_loss = true;
+  const auto spare = nodes - core::majority_of(nodes);
+  all.summary = "a majority of " + std::to_string(nodes) + " independent Redis servers (" +
+                std::to_string(spare) +
+                " may fail): exclusion while a majority keeps its data and clocks run alike; "
+                "tokens increase whatever clients' clocks and pauses do";
+  if (nodes == 1) {
+    all.summary += ". Warning: one node is no majority of anything: it adds nothing to redis://";
+  } else if (nodes % 2 == 0) {
+    all.summary += ". An even number survives no more failures than one node fewer";
+  }
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<store> make_redlock_store(redlock_config config,
+                                          std::shared_ptr<runtime::background> background) {
+  return std::make_unique<redlock_store>(std::move(config), std::move(background));
+}
+
+}  // namespace holdfast::stores::redlock

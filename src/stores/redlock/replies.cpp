@@ -1,0 +1,157 @@
+#include "stores/redlock/replies.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <holdfast/status.hpp>
+
+#include "stores/redis/layout.hpp"
+
+namespace holdfast::stores::redlock {
+
+namespace {
+
+using redis::elements_of;
+using redis::text_of;
+
+constexpr std::size_t shown_max = 512;
+
+std::string in_seconds(long long ms) { return std::to_string((ms + 999) / 1000) + " s"; }
+
+long long kind_of(const redisReply& answer) {
+  const auto fields = elements_of(answer);
+  return fields.empty() || fields[0]->type != REDIS_REPLY_INTEGER ? -2 : fields[0]->integer;
+}
+
+core::vote refusal(failure why) {
+  return {.what = core::vote::kind::refused, .why = std::move(why)};
+}
+
+}  // namespace
+
+std::uint64_t read_number(std::string_view text) noexcept {
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+failure strange_answer(const std::string& node) {
+  return {errc::incompatible, node + " gave an answer that makes no sense for our script", {}};
+}
+
+std::string milliseconds_text(core::duration value) {
+  return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(value).count());
+}
+
+std::optional<core::duration> read_pttl(const redisReply& pttl) {
+  if (pttl.type != REDIS_REPLY_INTEGER || pttl.integer < 0) return std::nullopt;
+  // Another client may have set any expiry; beyond this, nanoseconds overflow.
+  constexpr long long longest_ms = 1000LL * 3600 * 24 * 365 * 100;
+  return std::chrono::milliseconds{std::min(pttl.integer, longest_ms)};
+}
+
+bool asks_for_admission(const redisReply& answer) {
+  const auto fields = elements_of(answer);
+  if (kind_of(answer) != -1 || fields.size() < 2) return false;
+  const auto why = text_of(*fields[1]);
+  return why == "blank" || why == "restarted";
+}
+
+std::optional<failure> read_refusal(const redisReply& answer, const std::string& node,
+                                    const set_names& set) {
+  if (kind_of(answer) != -1) return std::nullopt;
+  const auto fields = elements_of(answer);
+  if (fields.size() < 3) return strange_answer(node);
+  const auto why = text_of(*fields[1]);
+  if (why == "config") {
+    return failure{errc::incompatible,
+                   "it belongs to the set " + escape(text_of(*fields[2]).substr(0, shown_max)) +
+                       ", this client uses " + escape(set.ours),
+                   {}};
+  }
+  if (why == "ttl") {
+    return failure{errc::invalid_argument,
+                   "the TTL is above the max_ttl of the set, " +
+                       in_seconds(static_cast<long long>(read_number(text_of(*fields[2])))),
+                   {}};
+  }
+  if (why == "ahead") {
+    return failure{errc::store_refused,
+                   "this client's clock is " +
+                       in_seconds(static_cast<long long>(read_number(text_of(*fields[2])) / 1000)) +
+                       " ahead of the node's: set the clocks right",
+                   {}};
+  }
+  if (fields.size() < 4) return strange_answer(node);
+  const auto waited = fields[2]->integer;
+  const auto wait = static_cast<long long>(read_number(text_of(*fields[3])));
+  const auto left = std::max(0LL, wait - waited);
+  if (why == "restarted") {
+    return failure{errc::store_loading,
+                   "restarted " + in_seconds(waited) +
+                       " ago and may have lost locks: it votes again in " + in_seconds(left) +
+                       ", with its counters from a majority of the others",
+                   {}};
+  }
+  return failure{errc::store_loading,
+                 "it is empty and may have lost locks: it votes in " +
+                     (wait == 0 ? "max_ttl" : in_seconds(left)) +
+                     "; if the whole set is new, `holdfast redlock init` lets it begin at once",
+                 {}};
+}
+
+core::vote read_acquire(const redisReply& answer, const std::string& node, const set_names& set) {
+  using kind = core::vote::kind;
+  if (auto why = read_refusal(answer, node, set)) return refusal(std::move(*why));
+  const auto fields = elements_of(answer);
+  core::vote v;
+  switch (kind_of(answer)) {
+    case 1:
+      v.what = kind::fresh;
+      return v;
+    case 2:
+      if (fields.size() < 2) break;
+      v.what = kind::stale;
+      v.counter = read_number(text_of(*fields[1]));
+      return v;
+    case 0: {
+      if (fields.size() < 3) break;
+      auto holder = redis::parse_holder(text_of(*fields[2]));
+      if (!holder) return refusal(std::move(holder.error()));
+      v.what = kind::busy;
+      v.holder = std::move(*holder);
+      v.remaining = read_pttl(*fields[1]);
+      return v;
+    }
+    case 3:
+      if (fields.size() < 2) break;
+      v.what = kind::busy;
+      v.remaining = read_pttl(*fields[1]);
+      return v;
+    default:
+      break;
+  }
+  return {.what = kind::failed, .why = strange_answer(node)};
+}
+
+core::vote read_raise(const redisReply& answer, std::uint64_t asked, const std::string& node,
+                      const set_names& set) {
+  using kind = core::vote::kind;
+  if (auto why = read_refusal(answer, node, set)) return refusal(std::move(*why));
+  const auto fields = elements_of(answer);
+  switch (kind_of(answer)) {
+    case 1:
+      return {.what = kind::raised, .counter = asked, .asked = asked};
+    case 2:
+      if (fields.size() < 2) break;
+      return {
+          .what = kind::not_raised, .counter = read_number(text_of(*fields[1])), .asked = asked};
+    case 0:
+      return {.what = kind::not_ours};
+    default:
+      break;
+  }
+  return {.what = kind::failed, .why = strange_answer(node)};
+}
+
+}  // namespace holdfast::stores::redlock

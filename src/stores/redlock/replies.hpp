@@ -1,0 +1,37 @@
+// What the scripts answer, as the types of core.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <holdfast/result.hpp>
+
+#include "core/quorum_machine.hpp"
+#include "stores/redis/resp.hpp"
+
+namespace holdfast::stores::redlock {
+
+// The set of nodes that a client was given, for a message about another set.
+struct set_names {
+  std::string ours;
+};
+
+// Why a node refuses to vote; nothing if the answer is no refusal.
+[[nodiscard]] std::optional<failure> read_refusal(const redisReply& answer, const std::string& node,
+                                                  const set_names& set);
+// Whether the node says that it has to be let in first.
+[[nodiscard]] bool asks_for_admission(const redisReply& answer);
+
+[[nodiscard]] core::vote read_acquire(const redisReply& answer, const std::string& node,
+                                      const set_names& set);
+[[nodiscard]] core::vote read_raise(const redisReply& answer, std::uint64_t asked,
+                                    const std::string& node, const set_names& set);
+
+[[nodiscard]] std::uint64_t read_number(std::string_view text) noexcept;
+[[nodiscard]] failure strange_answer(const std::string& node);
+// Milliseconds, rounded up: a node must not let go before we think it does.
+[[nodiscard]] std::string milliseconds_text(core::duration value);
+// Empty: no expiry.
+[[nodiscard]] std::optional<core::duration> read_pttl(const redisReply& pttl);
+
+}  // namespace holdfast::stores::redlock

@@ -1,0 +1,178 @@
+#include "stores/redlock/round.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/quorum_machine.hpp"
+#include "runtime/clock.hpp"
+
+namespace holdfast::stores::redlock {
+
+bell::bell() : fd_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {}
+
+const std::shared_ptr<bell>& bell::of_this_thread() {
+  static thread_local const auto mine = std::make_shared<bell>();
+  return mine;
+}
+
+void bell::ring() const noexcept {
+  const std::uint64_t once = 1;
+  // Full means that it rings already.
+  static_cast<void>(::write(fd_.get(), &once, sizeof once) > 0);
+}
+
+void bell::silence() const noexcept {
+  std::uint64_t rings = 0;
+  static_cast<void>(::read(fd_.get(), &rings, sizeof rings) > 0);
+}
+
+round::round(lines to, core::duration node_timeout, core::duration spin)
+    : lines_{std::move(to)},
+      node_timeout_{node_timeout},
+      spin_{spin},
+      sent_at_(lines_.size()),
+      owner_{bell::of_this_thread()} {}
+
+void round::send(std::size_t node, const request& what, std::uint64_t tag) {
+  sent_at_[node] = runtime::now().time_since_epoch().count();
+  lines_[node]->send(what, [self = shared_from_this(), node, tag](result<redis::reply> answer) {
+    self->arrived(node, tag, std::move(answer));
+  });
+}
+
+void round::arrived(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
+  on_answer(node, tag, std::move(answer));
+  if (sleeping_ && decided()) owner_->ring();
+}
+
+// A node that is known to be down or silent is asked and not waited for, if the others suffice.
+void round::notice_silence(core::time_point now, core::time_point& earliest) {
+  const auto trusted = static_cast<std::size_t>(std::count_if(
+      lines_.begin(), lines_.end(), [](const auto& one) { return !one->doubtful(); }));
+  const bool others_suffice = trusted >= core::majority_of(lines_.size());
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    if (!waits_for(i)) continue;
+    auto& to = *lines_[i];
+    if (others_suffice && to.doubtful()) {
+      on_silence(i);
+      continue;
+    }
+    const core::time_point due{core::duration{sent_at_[i]} +
+                               (to.connecting() ? line::connect_patience : node_timeout_)};
+    if (now >= due) {
+      to.mark_silent();
+      on_silence(i);
+    } else {
+      earliest = std::min(earliest, due);
+    }
+  }
+}
+
+// Reading without sleeping: a thread that is woken takes longer than most answers.
+void round::read_for_a_moment(core::time_point until) {
+  const auto end = std::min(core::after(runtime::now(), spin_), until);
+  do {
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      if (!waits_for(i)) continue;
+      static_cast<void>(lines_[i]->sweep());
+      if (decided()) return;
+    }
+  } while (runtime::now() < end);
+}
+
+void round::wait(core::time_point until) {
+  if (spin_ > core::duration::zero() && !decided()) read_for_a_moment(until);
+  std::vector<pollfd> watched;
+  std::vector<std::shared_ptr<redis::channel>> open;
+  std::vector<std::size_t> whose;
+  while (!decided()) {
+    const auto now = runtime::now();
+    if (now >= until) return on_give_up();
+    auto earliest = until;
+    notice_silence(now, earliest);
+    if (decided()) return;
+    watched.clear();
+    open.clear();
+    whose.clear();
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      auto on = lines_[i]->current();
+      // Those not waited for are read as well: their answer may still come in time to count. What
+      // an idle one has to say is that it was closed, which is found out when it is used.
+      if (!on || on->broken() || on->idle()) continue;
+      watched.push_back({on->fd(), POLLIN, 0});
+      open.push_back(std::move(on));
+      whose.push_back(i);
+    }
+    watched.push_back({owner_->fd(), POLLIN, 0});
+    sleeping_ = true;
+    if (!decided()) {
+      const timespec left = runtime::until(earliest);
+      static_cast<void>(::ppoll(watched.data(), watched.size(), &left, nullptr));
+    }
+    sleeping_ = false;
+    if (watched.back().revents != 0) owner_->silence();
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      if (watched[i].revents != 0) static_cast<void>(lines_[whose[i]]->sweep());
+    }
+  }
+}
+
+void question::ask(std::size_t node, const request& what) {
+  {
+    const std::lock_guard guard{m_};
+    places_[node].open = true;
+  }
+  send(node, what, 0);
+}
+
+question::answers question::gather(core::time_point until, std::size_t enough, quality good) {
+  {
+    const std::lock_guard guard{m_};
+    enough_ = enough;
+    good_ = std::move(good);
+    for (const auto& one : places_)
+      good_ones_ += good_ && one.said && *one.said && good_(***one.said) ? 1 : 0;
+  }
+  wait(until);
+  answers all(places_.size());
+  const std::lock_guard guard{m_};
+  over_ = true;
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    all[i] = std::move(places_[i].said);
+  return all;
+}
+
+void question::on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
+  static_cast<void>(tag);
+  const std::lock_guard guard{m_};
+  if (over_) return;
+  if (good_ && answer && good_(**answer)) ++good_ones_;
+  places_[node].open = false;
+  places_[node].said.emplace(std::move(answer));
+}
+
+void question::on_silence(std::size_t node) {
+  const std::lock_guard guard{m_};
+  places_[node].open = false;
+}
+
+void question::on_give_up() {
+  const std::lock_guard guard{m_};
+  over_ = true;
+}
+
+bool question::decided() {
+  const std::lock_guard guard{m_};
+  return over_ || good_ones_ >= enough_ ||
+         std::none_of(places_.begin(), places_.end(), [](const place& one) { return one.open; });
+}
+
+bool question::waits_for(std::size_t node) {
+  const std::lock_guard guard{m_};
+  return !over_ && places_[node].open;
+}
+
+}  // namespace holdfast::stores::redlock

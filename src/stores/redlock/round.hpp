@@ -1,0 +1,105 @@
+// Requests to several nodes at once, whose answers one thread waits for.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <holdfast/result.hpp>
+
+#include "core/types.hpp"
+#include "stores/redlock/line.hpp"
+
+namespace holdfast::stores::redlock {
+
+// Wakes a thread that polls. One for each thread that ever waited for nodes.
+class bell {
+ public:
+  [[nodiscard]] static const std::shared_ptr<bell>& of_this_thread();
+  bell();
+  void ring() const noexcept;
+  void silence() const noexcept;
+  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+
+ private:
+  runtime::unique_fd fd_;
+};
+
+// Thread-safe. The thread that waits reads all nodes' connections itself; if another thread reads
+// its answers, because it shares the connections, that one takes them in and rings.
+//
+// Answers are taken in by whoever reads them, also long after the wait is over: it is kept alive
+// by what it has sent.
+class round : public std::enable_shared_from_this<round> {
+ public:
+  using lines = std::vector<std::shared_ptr<line>>;
+
+  round(lines to, core::duration node_timeout, core::duration spin);
+  round(const round&) = delete;
+  round& operator=(const round&) = delete;
+  virtual ~round() = default;
+
+  // Returns when it is decided, at the latest shortly after `until`.
+  void wait(core::time_point until);
+
+ protected:
+  // Each is called from any thread, never under a lock of ours.
+  virtual void on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) = 0;
+  virtual void on_silence(std::size_t node) = 0;
+  virtual void on_give_up() = 0;
+  [[nodiscard]] virtual bool decided() = 0;
+  [[nodiscard]] virtual bool waits_for(std::size_t node) = 0;
+
+  // `tag` comes back with the answer.
+  void send(std::size_t node, const request& what, std::uint64_t tag);
+  [[nodiscard]] const lines& all() const noexcept { return lines_; }
+
+ private:
+  void arrived(std::size_t node, std::uint64_t tag, result<redis::reply> answer);
+  void notice_silence(core::time_point now, core::time_point& earliest);
+  void read_for_a_moment(core::time_point until);
+
+  const lines lines_;
+  const core::duration node_timeout_;
+  const core::duration spin_;
+  std::vector<std::atomic<core::duration::rep>> sent_at_;
+  std::shared_ptr<bell> owner_;  // set before anything is sent
+  std::atomic<bool> sleeping_{false};
+};
+
+// The same question to every node, and what each answered.
+class question final : public round {
+ public:
+  using answers = std::vector<std::optional<result<redis::reply>>>;
+
+  using round::round;
+  void ask(std::size_t node, const request& what);
+  // Waits for those who were asked, or only for so many answers that are `good`. Once.
+  using quality = std::function<bool(const redisReply&)>;
+  [[nodiscard]] answers gather(core::time_point until, std::size_t enough = SIZE_MAX,
+                               quality good = nullptr);
+
+ private:
+  void on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) override;
+  void on_silence(std::size_t node) override;
+  void on_give_up() override;
+  bool decided() override;
+  bool waits_for(std::size_t node) override;
+
+  struct place {
+    bool open = false;
+    std::optional<result<redis::reply>> said;
+  };
+  std::mutex m_;
+  // Protected by m_.
+  std::vector<place> places_{all().size()};
+  std::size_t enough_ = SIZE_MAX;
+  quality good_;
+  std::size_t good_ones_ = 0;
+  bool over_ = false;
+};
+
+}  // namespace holdfast::stores::redlock

@@ -1,0 +1,58 @@
+-- One attempt's vote of one node: takes the lock here if it is free.
+--
+-- KEYS  1 the lock   2 the node's record   3 the waiters (sorted set)   4 who is next
+-- ARGV  1 the client's configuration   2 the lock's counter in the record
+--       3 attempt id   4 TTL, ms   5 proposed token, digits   6 "host=…;pid=…;label=…"
+--       7 layout to write   8 how far (µs) a proposal may be ahead of our clock
+--       9 ticket: when the waiter came; empty: it does not wait   10 waiter: id .. inbox
+--       11 most waiters
+-- Gives {1} fresh: taken, and the counter went up to the proposal;
+--       {2, counter} stale: taken, or taken before by this attempt (never fresh again: its counter
+--           may have gone up for somebody since), with a counter not below the proposal;
+--       {0, PTTL, value} busy (value cut at 2048 bytes), and queued if it waits;
+--       {3, PTTL} free, but kept for another waiter for a moment; queued if it waits;
+--       {-1, why, …} refused: parts/voter.lua, {-1, 'ttl', most}, {-1, 'ahead', µs}.
+-- Cost  6 commands when free, 7 when busy.
+local call, node, field = redis.call, KEYS[2], ARGV[2]
+-- include parts/voter.lua
+if tonumber(ARGV[4]) > tonumber(record[3]) then
+  return {-1, 'ttl', record[3]}
+end
+local time = call('TIME')
+local counter, proposal, most = tonumber(record[4]) or 0, tonumber(ARGV[5]), tonumber(ARGV[8])
+-- Not by our clock alone: if it was set back, tokens must go on from where they are.
+local ahead = proposal - math.max(time[1] * 1000000 + time[2], counter)
+if ahead > most then
+  return {-1, 'ahead', string.format('%.0f', ahead)}
+end
+local waits = ARGV[9] ~= ''
+local answer
+local kept = call('GET', KEYS[4])
+if kept and kept ~= ARGV[10] then
+  answer = {3, call('PTTL', KEYS[4])}
+elseif not call('SET', KEYS[1], ARGV[3] .. ';holdfast=' .. ARGV[7] .. ';token=' .. ARGV[5] ..
+    ';block=1;since=' .. time[1] .. '000;' .. ARGV[6], 'NX', 'PX', ARGV[4]) then
+  local held = call('GET', KEYS[1])
+  if string.sub(held, 1, 33) == ARGV[3] .. ';' then
+    return {2, record[4] or '0'}
+  end
+  answer = {0, call('PTTL', KEYS[1]), string.sub(held, 1, 2048)}
+end
+if answer then
+  if waits and call('ZCARD', KEYS[3]) < tonumber(ARGV[11]) then
+    call('ZADD', KEYS[3], ARGV[9], ARGV[10])
+    call('PEXPIRE', KEYS[3], 60000)
+  end
+  return answer
+end
+if waits then
+  call('ZREM', KEYS[3], ARGV[10])
+end
+if kept then
+  call('DEL', KEYS[4])
+end
+if proposal <= counter then
+  return {2, record[4]}
+end
+call('HSET', node, field, ARGV[5])
+return {1}

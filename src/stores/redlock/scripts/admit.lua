@@ -1,0 +1,39 @@
+-- Makes a node a voter: in one step, because everything may have changed since it was looked at.
+--
+-- KEYS  1 the node's record
+-- ARGV  1 the client's configuration   2 its nodes, as text   3 max_ttl, ms
+--       4 the run_id that it had when it was looked at
+--       5 "waited": only if it has waited for max_ttl; "kept": its marker survived, and it loses
+--         nothing when it crashes; "new": somebody vouches that nobody holds anything
+--       then pairs: counter's field, least value
+-- Gives {1} it votes, now or already; {0, why} it was started again since, has not waited long
+--       enough, or belongs to another set.
+local call, node = redis.call, KEYS[1]
+local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+if run ~= ARGV[4] then
+  return {0, 'it was started again meanwhile'}
+end
+local record = call('HMGET', node, 'run', 'config', 'joining', 'since')
+if ARGV[5] ~= 'new' and record[2] ~= ARGV[1] then
+  return {0, 'it belongs to another set of nodes'}
+end
+if record[1] == run and record[2] == ARGV[1] then
+  return {1}
+end
+if ARGV[5] == 'waited' then
+  local time = call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if record[3] ~= run or now - record[4] < tonumber(ARGV[3]) then
+    return {0, 'it has not waited for max_ttl'}
+  end
+elseif ARGV[5] == 'kept' and not record[1] then
+  return {0, 'its marker is gone'}
+end
+for i = 6, #ARGV, 2 do
+  if (tonumber(call('HGET', node, ARGV[i])) or 0) < tonumber(ARGV[i + 1]) then
+    call('HSET', node, ARGV[i], ARGV[i + 1])
+  end
+end
+call('HDEL', node, 'joining', 'since')
+call('HSET', node, 'run', run, 'config', ARGV[1], 'nodes', ARGV[2], 'max_ttl', ARGV[3])
+return {1}

@@ -1,0 +1,26 @@
+-- Says what this node is to us, and begins the wait of one that may not vote.
+--
+-- KEYS  1 the node's record
+-- ARGV  1 the client's configuration   2 its nodes, as text   3 max_ttl, ms
+-- Gives {1, run_id} it votes;
+--       {0, run_id, ms} blank: no marker, seen so for `ms` by its own clock;
+--       {2, run_id, ms} restarted: its marker is from before its last start;
+--       {3, run_id, nodes, voted} it belongs to another set; voted is 1 if it has voted there.
+-- The start of the wait is kept here, not with a client: it goes on whoever comes and goes.
+local call, node = redis.call, KEYS[1]
+local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+local record = call('HMGET', node, 'run', 'config', 'joining', 'since', 'nodes')
+if record[2] and record[2] ~= ARGV[1] then
+  return {3, run, record[5], record[1] and 1 or 0}
+end
+if record[1] == run then
+  return {1, run}
+end
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if record[3] ~= run then
+  record[4] = now
+  call('HSET', node, 'joining', run, 'since', string.format('%.0f', now), 'config', ARGV[1],
+    'nodes', ARGV[2], 'max_ttl', ARGV[3])
+end
+return {record[1] and 2 or 0, run, now - record[4]}

@@ -1,0 +1,117 @@
+#include "stores/redlock/vote_round.hpp"
+
+#include <utility>
+
+#include "runtime/clock.hpp"
+
+namespace holdfast::stores::redlock {
+
+namespace {
+
+// Answers to an acquire come back with this; those to a raise with what it raises to.
+constexpr std::uint64_t to_acquire = 0;
+
+}  // namespace
+
+vote_round::vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_lock> lock,
+                       const attempt& who, std::shared_ptr<place_in_line> line,
+                       const core::quorum_rule& rule)
+    : round{on->calls(), on->config.node_timeout, on->config.spin},
+      set_{std::move(on)},
+      lock_{std::move(lock)},
+      who_{who},
+      line_{std::move(line)},
+      machine_{rule} {}
+
+void vote_round::start() {
+  core::quorum_machine::steps first;
+  {
+    const std::lock_guard guard{m_};
+    first = machine_.start();
+  }
+  perform(first);
+}
+
+void vote_round::perform(const core::quorum_machine::steps& steps) {
+  using verb = core::quorum_step::verb;
+  const std::string_view ticket = line_ ? line_->ticket : std::string_view{};
+  const std::string_view waiter = line_ ? line_->waiter : std::string_view{};
+  for (const auto& one : steps) {
+    switch (one.what) {
+      case verb::acquire:
+        send(one.node, lock_->acquire_request(one.node, who_, one.token, ticket, waiter),
+             to_acquire);
+        break;
+      case verb::raise:
+        send(one.node, lock_->raise_request(one.node, who_.id, one.token), one.token);
+        break;
+      case verb::release: {
+        const bool stays = line_ && line_->waits;
+        set_->nodes()[one.node].calls->send_for_sure(
+            lock_->release_request(who_.id, stays ? "stay" : "", waiter, ticket),
+            core::after(runtime::now(), who_.ttl), nullptr);
+        set_->watch_replies();
+        break;
+      }
+    }
+  }
+}
+
+void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
+  core::vote v;
+  const auto& name = set_->names()[node];
+  if (!answer) {
+    v = {.what = core::vote::kind::failed, .why = std::move(answer.error())};
+  } else if (tag == to_acquire) {
+    v = read_acquire(**answer, name, set_->set());
+  } else {
+    v = read_raise(**answer, tag, name, set_->set());
+  }
+  if (answer && asks_for_admission(**answer)) set_->look_after_nodes();
+  core::quorum_machine::steps next;
+  {
+    const std::lock_guard guard{m_};
+    next = machine_.on_vote(node, std::move(v), runtime::now());
+  }
+  perform(next);
+}
+
+void vote_round::on_silence(std::size_t node) {
+  core::quorum_machine::steps next;
+  {
+    const std::lock_guard guard{m_};
+    next = machine_.on_silence(node, runtime::now());
+  }
+  perform(next);
+}
+
+void vote_round::on_give_up() {
+  core::quorum_machine::steps next;
+  {
+    const std::lock_guard guard{m_};
+    next = machine_.on_give_up(runtime::now());
+  }
+  perform(next);
+}
+
+bool vote_round::decided() {
+  const std::lock_guard guard{m_};
+  return machine_.decided();
+}
+
+bool vote_round::waits_for(std::size_t node) {
+  const std::lock_guard guard{m_};
+  return machine_.waits_for(node);
+}
+
+vote_round::verdict vote_round::look() {
+  const std::lock_guard guard{m_};
+  verdict v{machine_.outcome(), machine_.token(), machine_.highest_seen(), {}, {}};
+  if (v.outcome == core::quorum_outcome::busy) v.met = machine_.met();
+  if (v.outcome == core::quorum_outcome::failed) {
+    v.why = machine_.why(set_->names(), set_->config.node_timeout);
+  }
+  return v;
+}
+
+}  // namespace holdfast::stores::redlock

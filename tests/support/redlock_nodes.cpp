@@ -1,0 +1,39 @@
+#include "support/redlock_nodes.hpp"
+
+#include <stdexcept>
+
+#include <holdfast/redlock.hpp>
+
+namespace holdfast::test {
+
+redlock_nodes::redlock_nodes(std::size_t count, const redlock_nodes_options& options)
+    : query_{options.query} {
+  auto each = options.node;
+  each.tcp = true;
+  for (std::size_t i = 0; i < count; ++i)
+    servers_.push_back(std::make_unique<redis_server>(each));
+  if (!options.init) return;
+  // A slow machine may take its time.
+  const auto ok = redlock::init(url(), std::chrono::seconds{20});
+  if (!ok) throw std::runtime_error{"redlock::init: " + ok.error().message};
+}
+
+std::string redlock_nodes::url_with(const std::string& query) const {
+  std::string text = "redlock://";
+  for (std::size_t i = 0; i < servers_.size(); ++i)
+    text += (i == 0 ? "" : ",") + name(i);
+  return query.empty() ? text : text + "?" + query;
+}
+
+std::string redlock_nodes::name(std::size_t i) const {
+  return "127.0.0.1:" + std::to_string(servers_[i]->port());
+}
+
+std::size_t redlock_nodes::holding(const std::string& key) {
+  std::size_t count = 0;
+  for (const auto& one : servers_)
+    count += one->command({"EXISTS", key}) == "1" ? 1 : 0;
+  return count;
+}
+
+}  // namespace holdfast::test

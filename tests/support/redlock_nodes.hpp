@@ -1,0 +1,37 @@
+// A set of real redis-servers for redlock://.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/redis_server.hpp"
+
+namespace holdfast::test {
+
+struct redlock_nodes_options {
+  redis_server_options node{};
+  std::string query = "node_timeout=1000";  // so that a slow machine is not taken for a hung node
+  bool init = true;                         // let them vote at once
+};
+
+// Not thread-safe.
+class redlock_nodes {
+ public:
+  explicit redlock_nodes(std::size_t count, const redlock_nodes_options& options = {});
+
+  [[nodiscard]] std::size_t size() const noexcept { return servers_.size(); }
+  [[nodiscard]] redis_server& operator[](std::size_t i) { return *servers_[i]; }
+  [[nodiscard]] std::string url() const { return url_with(query_); }
+  // With other options than those given.
+  [[nodiscard]] std::string url_with(const std::string& query) const;
+  [[nodiscard]] std::string name(std::size_t i) const;  // as errors name it
+  // How many hold this key.
+  [[nodiscard]] std::size_t holding(const std::string& key);
+
+ private:
+  const std::string query_;
+  std::vector<std::unique_ptr<redis_server>> servers_;
+};
+
+}  // namespace holdfast::test

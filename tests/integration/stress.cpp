@@ -29,6 +29,7 @@ struct stay {
 
 std::vector<stay> stays_in(const std::vector<visit>& history) {
   std::map<std::uint64_t, stay> by_token;
+  std::set<std::uint64_t> late;
   for (const auto& one : history) {
     if (one.what == visit::kind::gave_up) continue;
     const bool entered = one.what == visit::kind::entered;
@@ -37,8 +38,8 @@ std::vector<stay> stays_in(const std::vector<visit>& history) {
           by_token.try_emplace(one.token, stay{one.at, one.relied_until, one.token, one.process})
               .second;
       EXPECT_TRUE(new_token) << "token " << one.token << " was granted twice";
-      // Late on arrival: nobody relied on it.
-      if (one.held == 0) by_token[one.token].to = one.at;
+      // Its process was paused before it could enter, and the lease had ended: nobody relied on it.
+      if (one.held == 0) late.insert(one.token);
       continue;
     }
     auto& its = by_token[one.token];
@@ -47,8 +48,9 @@ std::vector<stay> stays_in(const std::vector<visit>& history) {
     its.to = one.held != 0 ? one.at : std::min(its.to, one.at);
   }
   std::vector<stay> all;
-  for (const auto& [token, one] : by_token)
-    all.push_back(one);
+  for (const auto& [token, one] : by_token) {
+    if (!late.contains(token)) all.push_back(one);
+  }
   return all;
 }
 

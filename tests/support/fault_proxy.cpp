@@ -171,6 +171,11 @@ void fault_proxy::serve_new(bool on) {
   wake();
 }
 
+void fault_proxy::lose_messages(bool on) {
+  const std::lock_guard lock{mutex_};
+  lose_messages_ = on;
+}
+
 void fault_proxy::cut_all() {
   {
     const std::lock_guard lock{mutex_};
@@ -352,7 +357,8 @@ void fault_proxy::settle(link& on) {
     const std::size_t size = first_message(on.replies);
     if (size == 0) break;
     // A message nobody asked for is one that the server pushed.
-    const fate::kind what = on.fates.empty() ? fate::kind::pass : on.fates.front().what;
+    const auto pushed = lose_messages_ ? fate::kind::swallow : fate::kind::pass;
+    const fate::kind what = on.fates.empty() ? pushed : on.fates.front().what;
     if (what == fate::kind::cut) {
       drop(on);
       return;

@@ -57,6 +57,8 @@ class fault_proxy {
   void stall_replies(bool on);
   // Whether new connections are served; without it they are made and nothing ever comes.
   void serve_new(bool on);
+  // Whether what a server says unasked (messages of a subscription) is lost.
+  void lose_messages(bool on);
   void cut_all();
 
   // Requests that came so far and contain `matching`, whatever was done to them.
@@ -133,6 +135,7 @@ class fault_proxy {
   bool stall_requests_ = false;
   bool stall_replies_ = false;
   bool serve_new_ = true;
+  bool lose_messages_ = false;
   bool stopping_ = false;
 
   std::thread thread_;

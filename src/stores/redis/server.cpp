@@ -102,13 +102,12 @@ result<removal> release_by_id(server& on, const script_call& script, core::time_
     auto answer = on.calls.run(script, machine.patience(runtime::now()));
     if (answer) {
       const auto said = (*answer)->integer;
-      if (said == hand_over_unfinished && ++calls < hand_over_calls_max) {
-        was_ours = true;
-        continue;
-      }
-      return machine.on_answer(said > 0 || was_ours ? removal::released
-                               : said == 0          ? removal::gone
-                                                    : removal::taken);
+      const bool not_ours = said == hand_over_unfinished_not_ours;
+      was_ours = was_ours || said > 0;
+      if ((said == hand_over_unfinished || not_ours) && ++calls < hand_over_calls_max) continue;
+      return machine.on_answer(was_ours                ? removal::released
+                               : said == 0 || not_ours ? removal::gone
+                                                       : removal::taken);
     }
     const auto again = machine.on_failure(answer.error().code, runtime::now());
     if (!again) {

@@ -52,6 +52,7 @@ class server : public std::enable_shared_from_this<server> {
 
 // What the release script says when it has not found the next holder yet.
 inline constexpr long long hand_over_unfinished = 2;
+inline constexpr long long hand_over_unfinished_not_ours = -2;
 // And when somebody who waited has it now.
 inline constexpr long long handed_over = 3;
 // Calls it takes to pass over a full queue of dead entries, five hundred at a time, and some.

@@ -4,7 +4,8 @@
 -- KEYS  1 the lock   2 the slot's record   3 the queue   4 the waiters
 -- ARGV  1 owner id   2 the owner's entry in the queue; empty: it never joined
 -- Gives 1 released; 3 released, and given to the next waiter; 0 nobody holds it; -1 somebody else
---       does; 2 the lock is free now, but another call is needed to find who is next.
+--       does; 2 released, but another call is needed to find who is next; -2 nobody held it, and
+--       the same.
 -- Cost  3 commands when nobody waits, 9 with a hand-over.
 --
 -- Takes things away before it sets anything: short of memory a server refuses the one but not the
@@ -30,6 +31,6 @@ if result ~= 'handed' and ours then
   call('DEL', lock)
 end
 if result == 'more' then
-  return 2
+  return ours and 2 or -2
 end
 return not ours and 0 or result == 'handed' and 3 or 1

@@ -28,6 +28,7 @@ end
 --
 -- A waiter that left (not in the hash), fell silent for longer than its claim TTL, or whose process
 -- is gone (nobody listens to its inbox) is passed over; if it lives, it joins again when it asks.
+-- An entry that makes no sense is passed over, too: anybody may write here.
 -- The grant carries a short claim TTL: a process that is paused with its grant costs the others no
 -- more than that, and its other entries have fallen silent by then.
 -- At most 500 entries in one call: a thousand dead ones take a few calls, none stops the server.
@@ -42,12 +43,15 @@ local function hand_over(me, ttl, entry)
       return 'nobody'
     end
     local id = string.sub(entry, 1, 32)
-    local claim = tonumber(string.sub(entry, 34, 41))
-    local seen = claim and call('HGET', waiters, id)
+    local claim = tonumber(string.sub(entry, 34, 41)) or 0
+    local block = tonumber(string.sub(entry, 43, 45)) or 0
+    local layout = tonumber(string.sub(entry, 47, 48))
+    local seen = call('HGET', waiters, id)
     if seen then
       call('HDEL', waiters, id)
-      local block = tonumber(string.sub(entry, 43, 45))
-      local layout = tonumber(string.sub(entry, 47, 48))
+      seen = tonumber(seen)
+    end
+    if seen and claim > 0 and block > 0 and layout then
       local holder = string.sub(entry, 112)
       if id == me then
         return grant(id, layout, block, ttl, holder)

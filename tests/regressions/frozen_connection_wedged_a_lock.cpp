@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "stores/redis/layout.hpp"
 #include "support/proxied_redis.hpp"
 
 using namespace std::chrono_literals;
@@ -93,6 +94,33 @@ TEST_F(FrozenConnection, WaitingAskGetsTheLock) {
     freeze();
   }
   EXPECT_TRUE(orders.try_acquire(patience));
+}
+
+// Beside others who want the lock, an ask waits until its client's last release is answered; it did
+// so for ever, on a connection where no answer comes.
+TEST_F(FrozenConnection, AskOfAClientThatHandedOverBeforeIsTheLastToMeetIt) {
+  client other{server.url(), {.lock = kept}};
+  client c{url(), {.lock = kept, .operation_timeout = 1s, .release_budget = 10s}};
+  mutex orders = c.mutex("orders");
+  for (int i = 0; i < 2; ++i) {
+    std::optional<lease> held = orders.acquire();
+    std::thread waits{[&] { static_cast<void>(other.mutex("orders").acquire().release()); }};
+    EXPECT_TRUE(eventually([&] { return exists(stores::redis::lock_keys{"orders"}.queue); }));
+    held.reset();  // given straight to the other
+    waits.join();
+  }
+  {
+    const lease held = orders.acquire();
+    freeze();
+  }
+  std::optional<lease> got;
+  int failed = 0;
+  ASSERT_TRUE(eventually([&] {
+    failed += thrown_by([&] { got = orders.try_acquire(); }) == errc{} ? 0 : 1;
+    return got.has_value();
+  }));
+  EXPECT_LE(failed, 1);
+  EXPECT_TRUE(got->release());
 }
 
 // As above, but no connection that the client has works any more.

@@ -139,12 +139,16 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core:
   const script_call script{scripts::acquire, keys(), args};
 
   ++who.asks;
-  const auto counted_from = runtime::now();
   trace used;
   // As of now: they may be answered before our own answer is read, and "busy" is outdated then.
   const auto releases = pending_releases();
-  // Sent right behind our own release, the ask would be run before the next holder is told.
-  if (wanted_ && releases.last.on) releases.last.on->await(releases.last.position, until);
+  // Sent right behind our own release, the ask would be run before the next holder is told. On a
+  // connection that is stuck that would never be, and there are others.
+  if (wanted_ && releases.last.on && !releases.last.on->suspect()) {
+    const auto soon = core::after(runtime::now(), channel::posted_reply_max);
+    releases.last.on->await(releases.last.position, std::min(until, soon));
+  }
+  const auto counted_from = runtime::now();
   auto answer = server_->calls.run(script, until, releases.last, &used);
   if (!answer) {
     if (answer.error().code == errc::outcome_unknown) {
@@ -250,7 +254,8 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
   auto done = [self = shared_from_this(), ended, try_again](const result<reply>& answer) {
     const bool answered = answer && (*answer)->type == REDIS_REPLY_INTEGER;
     self->wanted_ = answered && (*answer)->integer == handed_over;
-    if (answered && (*answer)->integer != hand_over_unfinished) {
+    if (answered && (*answer)->integer != hand_over_unfinished &&
+        (*answer)->integer != hand_over_unfinished_not_ours) {
       ended();
     } else {
       try_again(!answer && answer.error().code == errc::outcome_unknown);

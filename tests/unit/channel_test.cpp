@@ -1,20 +1,15 @@
 // One connection shared by callers, over a socket pair whose other end plays the server.
 #include "stores/redis/channel.hpp"
 
-#include <sys/socket.h>
-
 #include <array>
-#include <functional>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include "runtime/clock.hpp"
 #include "support/watch.hpp"
+#include "unit/channel_fixture.hpp"
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
@@ -28,51 +23,6 @@ using stores::redis::command;
 using stores::redis::reply;
 using stores::redis::text_of;
 using testing::HasSubstr;
-
-const std::string ping = command{1}.arg("PING").bytes();
-
-class Channel : public testing::Test {
- protected:
-  Channel() {
-    std::array<int, 2> ends{};
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) std::abort();
-    server_.reset(ends[1]);
-    connection_.emplace(runtime::unique_fd{ends[0]}, "db:6379", core::duration{40us});
-  }
-
-  ~Channel() override {
-    if (serving_.joinable()) serving_.join();
-  }
-
-  // Hears one command, then does that.
-  void once_heard(std::function<void()> then) {
-    serving_ = std::thread{[this, then = std::move(then)] {
-      static_cast<void>(server_heard(ping.size()));
-      then();
-    }};
-  }
-  void served() { serving_.join(); }
-  void server_says(std::string_view bytes) {
-    ASSERT_EQ(::send(server_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-  }
-  void server_hangs_up() { server_.reset(); }
-  [[nodiscard]] std::string server_heard(std::size_t bytes) const {
-    std::string heard(bytes, '\0');
-    return ::recv(server_.get(), heard.data(), bytes, MSG_WAITALL) < 0 ? "" : heard;
-  }
-  [[nodiscard]] bool server_heard_no_more() const {
-    char one = 0;
-    return ::recv(server_.get(), &one, 1, MSG_DONTWAIT) < 0;
-  }
-
-  static core::time_point soon() { return runtime::now() + 10s; }
-  static core::time_point at_once() { return runtime::now(); }
-
-  std::thread serving_;
-  runtime::unique_fd server_;
-  std::optional<channel> connection_;
-};
 
 }  // namespace
 

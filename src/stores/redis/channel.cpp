@@ -364,6 +364,8 @@ void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
 runtime::unique_fd channel::take() {
   const lock held{m_};
   broken_ = true;
+  const int any = 1;
+  static_cast<void>(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVLOWAT, &any, sizeof any));
   return std::move(fd_);
 }
 

@@ -73,6 +73,8 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
   switch (mine.what) {
     case cohort::role::gave_up:
       return acquired{tl::unexpect, not_acquired{stopped(), {}}};
+    case cohort::role::failed:
+      return fail(record_failure(lock->name, std::move(*mine.why)));
     case cohort::role::handed:
       tell(
           {event::kind::acquired, lock->name, mine.lease->token, runtime::now() - started, {}, {}});
@@ -81,7 +83,14 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
       break;
   }
   auto got = ask_store(lock, terms, started, wait, stop, tally);
-  if (!got || !*got) lock->here.leave();
+  if (!got && core::is_passing(got.error().code)) {
+    auto why = got.error();
+    // Of those who never asked, that much is known.
+    if (why.code == errc::outcome_unknown) why.code = errc::store_unreachable;
+    lock->here.leave(why, options.unreachable_limit);
+  } else if (!got || !*got) {
+    lock->here.leave();
+  }
   return got;
 }
 

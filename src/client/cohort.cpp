@@ -17,12 +17,13 @@ cohort::place cohort::enter(const lock_terms& terms, core::time_point until,
   bool polls = false;
   {
     const std::lock_guard guard{m_};
-    if (closed_) return {role::gave_up, nullptr};
+    if (closed_) return {role::gave_up};
     if (!taken_) {
       taken_ = true;
-      return {role::asks, nullptr};
+      return {role::asks};
     }
-    auto& joined = comes_back(runtime::now()) ? back_again_ : queue_;
+    mine.since = runtime::now();
+    auto& joined = comes_back(mine.since) ? back_again_ : queue_;
     joined.push_back(&mine);
     const bool first = joined.size() == 1 && (&joined == &back_again_ || back_again_.empty());
     polls = first && polling_.worth_it();
@@ -58,13 +59,17 @@ void cohort::poll(waiter& mine) {
   polling_.on_polled(mine.done);
 }
 
+std::shared_ptr<runtime::parker> cohort::serve(waiter& one, place what) {
+  auto sleeper = one.sleeper;
+  one.got = std::move(what);
+  one.done = true;  // and from here on it may be gone
+  return sleeper;
+}
+
 std::shared_ptr<runtime::parker> cohort::serve_first(line& from, place what) {
   auto* next = from.front();
   from.pop_front();
-  auto sleeper = next->sleeper;
-  next->got = std::move(what);
-  next->done = true;
-  return sleeper;
+  return serve(*next, std::move(what));
 }
 
 void cohort::close() {
@@ -74,7 +79,7 @@ void cohort::close() {
     closed_ = true;
     for (auto* from : {&back_again_, &queue_}) {
       while (!from->empty())
-        woken.push_back(serve_first(*from, {role::gave_up, nullptr}));
+        woken.push_back(serve_first(*from, {role::gave_up}));
     }
   }
   for (const auto& one : woken)
@@ -89,9 +94,27 @@ void cohort::leave() {
     back_again_.clear();
     had_it_ = {};
     taken_ = !queue_.empty();
-    if (taken_) next = serve_first(queue_, {role::asks, nullptr});
+    if (taken_) next = serve_first(queue_, {role::asks});
   }
   if (next) next->unpark();
+}
+
+void cohort::leave(const failure& why, core::duration limit) {
+  std::vector<std::shared_ptr<runtime::parker>> woken;
+  {
+    const std::lock_guard guard{m_};
+    const auto long_ago = runtime::now() - limit;
+    for (auto* from : {&back_again_, &queue_}) {
+      std::erase_if(*from, [&](waiter* one) {
+        if (one->since > long_ago) return false;
+        woken.push_back(serve(*one, {role::failed, nullptr, why}));
+        return true;
+      });
+    }
+  }
+  for (const auto& one : woken)
+    one->unpark();
+  leave();
 }
 
 bool cohort::pass(const std::string& label,
@@ -105,7 +128,7 @@ bool cohort::pass(const std::string& label,
     if (!lease) return false;
     if (had_it_[0] == nullptr) turn_began_ = runtime::now();
     had_it_ = {runtime::parker::of_this_thread().get(), from.front()->sleeper.get()};
-    next = serve_first(from, {role::handed, std::move(lease)});
+    next = serve_first(from, {role::handed, std::move(lease), {}});
   }
   next->unpark();
   return true;

@@ -7,7 +7,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
+
+#include <holdfast/result.hpp>
 
 #include "core/brief_polling.hpp"
 #include "core/cohort.hpp"
@@ -32,10 +35,12 @@ class cohort {
     asks,     // ask the store; leave() when that came to nothing
     handed,   // here is the lease
     gave_up,  // until `until`, or stopped
+    failed,   // the one who asked could not, and this is why
   };
   struct place {
     role what = role::asks;
     std::shared_ptr<lease_state> lease{};
+    std::optional<failure> why{};
   };
 
   // Waits for its turn, and calls `waits` before it does. The first one here asks the store at
@@ -48,6 +53,9 @@ class cohort {
 
   // Whoever asks or holds for this cohort is done: the next one here asks.
   void leave();
+  // The same for one who could not reach the store. Those who have waited for `limit` are told so:
+  // each of them finding out by itself, one after the other, would take the limit every time.
+  void leave(const failure& why, core::duration limit);
 
   // Gives a held lock to the next one here, if there is one and its label is the same: what is
   // shown in the store is not changed by that. `make` makes its lease; nothing, and false, if not.
@@ -59,7 +67,8 @@ class cohort {
  private:
   struct waiter {
     const lock_terms* terms;
-    place got{role::gave_up, nullptr};
+    core::time_point since{};
+    place got{role::gave_up};
     // Set last: whoever sees it needs no mutex to read the rest.
     std::atomic<bool> done{false};
     const std::shared_ptr<runtime::parker> sleeper = runtime::parker::of_this_thread();
@@ -68,7 +77,8 @@ class cohort {
 
   // All under m_.
   [[nodiscard]] bool comes_back(core::time_point now) const;
-  [[nodiscard]] std::shared_ptr<runtime::parker> serve_first(line& from, place what);
+  [[nodiscard]] static std::shared_ptr<runtime::parker> serve(waiter& one, place what);
+  [[nodiscard]] static std::shared_ptr<runtime::parker> serve_first(line& from, place what);
   void poll(waiter& mine);
 
   std::mutex m_;

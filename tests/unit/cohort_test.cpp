@@ -144,6 +144,19 @@ TEST_F(CohortLine, ClosingWakesEverybodyAndTakesNobodyElse) {
   EXPECT_EQ(enter().what, role::gave_up);
 }
 
+// Those who have waited for long need not each find out; who has just come has a try.
+TEST_F(CohortLine, FailureIsToldToThoseWhoWaitedForTheLimit) {
+  ASSERT_EQ(enter().what, role::asks);
+  auto old = waiter();
+  let_pass(50ms);
+  auto fresh = waiter();
+  line.leave({errc::store_unreachable, "gone", {}}, 40ms);
+  EXPECT_EQ(old.get(), role::failed);
+  EXPECT_EQ(fresh.get(), role::asks);
+  line.leave();
+  EXPECT_EQ(enter().what, role::asks);
+}
+
 // What is handed over together with a stop or the end of a wait has one owner, and is not lost.
 TEST_F(CohortLine, LeaseIsNeverHandedToSomebodyWhoHasGone) {
   ASSERT_EQ(enter().what, role::asks);

@@ -17,6 +17,8 @@ namespace holdfast::stores::redis {
 namespace {
 
 constexpr std::size_t read_chunk_bytes = 8 * 1024;
+// A server that refuses a subscription is asked again no sooner: every attempt is a connection.
+constexpr core::duration open_pause = std::chrono::milliseconds{250};
 
 // Takes the text up to the next ; off `rest`.
 std::string_view field(std::string_view& rest) {
@@ -71,6 +73,20 @@ bool inbox::is_open() {
 result<void> inbox::open(core::time_point until) {
   const std::lock_guard one_at_a_time{opening_};
   if (is_open()) return {};
+  if (runtime::now() < not_before_) return fail(last_failure_);
+  auto made = subscribe(until);
+  if (!made) {
+    not_before_ = core::after(runtime::now(), open_pause);
+    last_failure_ = made.error();
+    return fail(std::move(made.error()));
+  }
+  const lock held{m_};
+  reader_ = std::move(made->reader);
+  connection_ = std::make_shared<runtime::unique_fd>(std::move(made->fd));
+  return {};
+}
+
+result<inbox::subscription> inbox::subscribe(core::time_point until) const {
   auto fd = via_.open_apart(until);
   if (!fd) return fail(std::move(fd.error()));
   command subscribe{2};
@@ -101,10 +117,7 @@ result<void> inbox::open(core::time_point until) {
     }
     ::redisReaderFeed(reader.get(), chunk.data(), read.bytes);
   }
-  const lock held{m_};
-  reader_ = std::move(reader);
-  connection_ = std::make_shared<runtime::unique_fd>(std::move(*fd));
-  return {};
+  return subscription{std::move(*fd), std::move(reader)};
 }
 
 // Under m_. Whoever waits asks again, and that opens it anew.

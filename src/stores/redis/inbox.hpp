@@ -68,6 +68,11 @@ class inbox {
   };
   using lock = std::unique_lock<std::mutex>;
 
+  struct subscription {
+    runtime::unique_fd fd;
+    reply_reader reader;
+  };
+  [[nodiscard]] result<subscription> subscribe(core::time_point until) const;
   void read_once(lock& held, core::time_point until);
   void deliver(const redisReply& message, std::vector<grant_message>& strays);
   void wake_another();
@@ -79,6 +84,10 @@ class inbox {
   const runtime::unique_fd bell_;  // wakes the one who reads
 
   std::mutex opening_;
+  // Protected by opening_.
+  core::time_point not_before_{};  // after a failure
+  failure last_failure_;
+
   std::mutex m_;
   // Protected by m_.
   std::shared_ptr<runtime::unique_fd> connection_;

@@ -20,6 +20,16 @@ using views = std::array<std::string_view, 0>;
 constexpr std::string_view queue_entries_max = "10000";
 // What an attempt that was not granted at once has to remember.
 struct waiting {
+  waiting(std::shared_ptr<server> at, const core::owner_id& as) : on{std::move(at)}, id{as} {}
+  waiting(const waiting&) = delete;
+  waiting& operator=(const waiting&) = delete;
+  // However the attempt ended: a grant that comes now is for nobody.
+  ~waiting() {
+    if (!entry.empty()) on->grants.forget(id);
+  }
+
+  const std::shared_ptr<server> on;
+  const core::owner_id id;
   // Asks that were sent and not answered: a release must follow each of them, on its own
   // connection, where it cannot overtake.
   std::vector<trace> unanswered;
@@ -31,8 +41,8 @@ struct waiting {
   std::uint64_t counter = 0;
 };
 
-waiting& memory_of(attempt& who) {
-  if (!who.memory) who.memory = std::make_shared<waiting>();
+waiting& memory_of(attempt& who, server& on) {
+  if (!who.memory) who.memory = std::make_shared<waiting>(on.shared_from_this(), who.id);
   return *static_cast<waiting*>(who.memory.get());
 }
 
@@ -109,8 +119,8 @@ result<core::answer> redis_lock::ask(attempt& who, core::time_point until) {
 // A grant that was sent to our inbox. One whose token is not above the counter of the latest
 // answer is from before that: granted, not taken up in time, and given to others since.
 std::optional<core::grant> redis_lock::take_delivered(attempt& who) {
-  if (!who.memory || memory_of(who).entry.empty()) return std::nullopt;
-  const auto& mine = memory_of(who);
+  if (!who.memory || memory_of(who, *server_).entry.empty()) return std::nullopt;
+  const auto& mine = memory_of(who, *server_);
   const auto message = server_->grants.take(who.id);
   if (!message || message->token.value() <= mine.counter) return std::nullopt;
   server_->grants.forget(who.id);
@@ -123,17 +133,18 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core:
   static const auto written = std::to_string(layout_written);
   static const auto readable = std::to_string(layout_readable_max);
   const auto holder_text = describe_holder(server_->host, ::getpid(), who.label);
-  if (joining && memory_of(who).entry.empty()) {
+  if (joining && memory_of(who, *server_).entry.empty()) {
     using std::chrono::milliseconds;
     const auto joined =
         std::chrono::duration_cast<milliseconds>(runtime::wall_now().time_since_epoch());
-    memory_of(who).entry = queue_entry{who.id,    std::chrono::ceil<milliseconds>(who.claim_ttl),
-                                       who.block, server_->grants.name(),
-                                       joined,    holder_text}
-                               .text();
+    memory_of(who, *server_).entry =
+        queue_entry{who.id,    std::chrono::ceil<milliseconds>(who.claim_ttl),
+                    who.block, server_->grants.name(),
+                    joined,    holder_text}
+            .text();
     server_->grants.expect(who.id);
   }
-  const std::string_view entry = joining ? memory_of(who).entry : std::string_view{};
+  const std::string_view entry = joining ? memory_of(who, *server_).entry : std::string_view{};
   const std::array<std::string_view, 8> args{who.id.text(), ttl,   written,           readable,
                                              holder_text,   entry, queue_entries_max, block};
   const script_call script{scripts::acquire, keys(), args};
@@ -152,7 +163,7 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core:
   auto answer = server_->calls.run(script, until, releases.last, &used);
   if (!answer) {
     if (answer.error().code == errc::outcome_unknown) {
-      memory_of(who).unanswered.push_back(std::move(used));
+      memory_of(who, *server_).unanswered.push_back(std::move(used));
       server_->watch_replies();
     }
     return fail(std::move(answer.error()));
@@ -189,7 +200,7 @@ result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply
   if (!holder) return fail(std::move(holder.error()));
   core::busy busy{std::move(*holder), read_pttl(*fields[1]), queued, {}};
   if (queued) {
-    auto& mine = memory_of(who);
+    auto& mine = memory_of(who, on);
     mine.queued_from = counted_from;
     mine.counter = read_token(text_of(*fields[3])).value();
     const bool must_look = fields[4]->integer == 1;
@@ -204,7 +215,7 @@ result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply
 }
 
 void redis_lock::wait(attempt& who, core::time_point until, const std::stop_token& stop) {
-  const bool joined = who.memory && !memory_of(who).entry.empty();
+  const bool joined = who.memory && !memory_of(who, *server_).entry.empty();
   if (joined && server_->grants.is_open()) {
     server_->grants.wait(who.id, until, stop);
   } else {
@@ -213,7 +224,7 @@ void redis_lock::wait(attempt& who, core::time_point until, const std::stop_toke
 }
 
 result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
-  auto& mine = memory_of(who);
+  auto& mine = memory_of(who, *server_);
   const auto script = release_script(who.id, mine.entry);
   std::size_t open = 0;
   for (const auto& one : mine.unanswered) {

@@ -33,6 +33,22 @@ class QueueSafety : public Queue {
   static constexpr auto claim = 1s;
 };
 
+// A turn of a cohort uses all of them, faster than the clock could make up for it.
+TEST_F(QueueSafety, TokensThatAreReservedAreGrantedToNobodyElse) {
+  constexpr std::uint64_t counter = 9'000'000'000'000'000;  // ahead of the clock
+  const auto acquire = [&](char id) {
+    const auto said = server.command({"EVALSHA", asks, "4", keys.lock, keys.slot, keys.queue,
+                                      keys.waiters, std::string(32, id), "60000", "1", "2",
+                                      "host=h;pid=1;label=", "", "100", "64"});
+    return std::stoull(said.substr(said.find('\n') + 1));
+  };
+  ASSERT_EQ(server.command({"HSET", keys.slot, "layout", "1", "token", std::to_string(counter)}),
+            "2");
+  EXPECT_EQ(acquire('a'), counter + 1);
+  EXPECT_EQ(release_by_hand(), "1");
+  EXPECT_EQ(acquire('b'), counter + 1 + 64);
+}
+
 // Short of memory a server refuses what sets, and not what takes away.
 TEST_F(QueueSafety, ReleaseHandsOverAlthoughMemoryIsShort) {
   client holder = direct();

@@ -152,8 +152,8 @@ TEST_F(Stress, NobodyIsForgottenWhileAllAreWell) {
 }
 
 TEST_F(Stress, OneHolderAtATimeThroughKillsAndPauses) {
-  constexpr auto ttl = 1s;
-  constexpr auto claim = 1s;  // with that TTL
+  constexpr std::chrono::milliseconds ttl = 1s;
+  constexpr std::chrono::milliseconds claim = 1s;  // with that TTL
   crowd all{server, {.ttl = ttl}, seed};
   const auto end = runtime::now() + 7s;
   while (runtime::now() < end) {
@@ -167,7 +167,7 @@ TEST_F(Stress, OneHolderAtATimeThroughKillsAndPauses) {
   all.end();
   // A dead or paused holder costs a TTL, a paused waiter that was granted the lock a claim TTL;
   // either is noticed when the next one asks, a quarter of its claim TTL later at most.
-  const auto noticed = claim / 4 + 1s;  // and a busy machine
+  const auto noticed = claim / 4 + 2s;  // and a busy machine
   check(all, [&](auto from, auto to) -> core::duration {
     return all.faults_between(from - ttl, to) * (ttl + claim) + noticed;
   });

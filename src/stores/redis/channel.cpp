@@ -93,7 +93,7 @@ void channel::send_pending(lock& held) {
 // gathered by then: one system call for many commands. The server is not kept waiting, it has
 // those to work on, and would not have come to this one before.
 void channel::send_or_leave(lock& held) {
-  const bool leader_comes = someone_leads_ && awaited_ - awaited_unsent_ >= gather_from;
+  const bool leader_comes = someone_leads_ && awaited_ >= gather_from + awaited_unsent_;
   if (!leader_comes) send_pending(held);
 }
 

@@ -67,8 +67,8 @@ if not held then
 end
 local time = call('TIME')
 if entry ~= '' then
-  -- Should all waiters die, nothing of theirs stays for longer than ten minutes.
-  local length = 1
+  -- Should all waiters die, nothing of theirs stays for longer than this.
+  local keep_ms, length = 600000, 1
   if call('HSET', waiters, id, time[1] * 1000 + math.floor(time[2] / 1000)) == 1 then
     length = call('RPUSH', queue, entry)
     if length > tonumber(ARGV[7]) then
@@ -78,8 +78,8 @@ if entry ~= '' then
     end
   end
   if length == 1 then
-    call('PEXPIRE', queue, 600000)
-    call('PEXPIRE', waiters, 600000)
+    call('PEXPIRE', queue, keep_ms)
+    call('PEXPIRE', waiters, keep_ms)
   end
 end
 if not held then

@@ -34,7 +34,7 @@ if room > 0 then
   if room > time[1] * 1000 + time[2] / 1000 then
     -- The lock stays free until then. The first in line is told to look: token 0 is no grant. Those
     -- that are gone make way for the next.
-    for _ = 1, 500 do
+    for _ = 1, 500 do  -- as entries_max below
       local next = call('LINDEX', queue, 0)
       local id = next and string.sub(next, 1, 32)
       if not next or call('HEXISTS', waiters, id) == 1 and

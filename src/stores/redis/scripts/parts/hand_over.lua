@@ -36,8 +36,9 @@ end
 -- `me`: the id that asks, if any. `entry`: the first in line, if it was taken off already.
 -- Gives 'nobody' (the queue is empty), 'more' (call again), 'handed' (somebody else has it now), or
 -- the token of `me`.
+local entries_max = 500
 local function hand_over(me, ttl, entry)
-  for _ = 1, 500 do
+  for _ = 1, entries_max do
     entry = entry or call('LPOP', queue)
     if not entry then
       return 'nobody'

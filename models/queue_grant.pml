@@ -33,8 +33,8 @@
 mtype = { fresh, asks, waits, holds, done };
 mtype phase[ATTEMPTS + 1] = fresh;
 byte replied[ATTEMPTS + 1];  /* the answer to the current ask, on its way */
-byte told[ATTEMPTS + 1];     /* the counter in it; then that of the latest "queued" */
-byte known[ATTEMPTS + 1];
+byte told[ATTEMPTS + 1];     /* the counter in it */
+byte known[ATTEMPTS + 1];    /* the counter in the latest "queued" that arrived */
 byte since[ATTEMPTS + 1];    /* ticks since the current ask was sent */
 byte base[ATTEMPTS + 1];     /* ticks since the ask was sent that was answered "queued" last */
 byte reliance[ATTEMPTS + 1]; /* ticks for which it relies on the lock */

@@ -5,24 +5,23 @@
  *            all nodes, needs a majority, and relies on the lock until its own clock has moved TTL
  *            - ALLOWANCE since before the first request left; it looks at its clock again after
  *            the last reply. It may give up, and try again.
- * Time       Clocks move in ticks. True time moves by one; a clock then moves by one as well, or
- *            by two (it runs fast), or not at all (slow), but never by more than one tick off true
- *            in any stretch of TTL ticks: a bound of 1 in TTL, each way. ALLOWANCE is twice that:
- *            our clock may be slow while the node's is fast.
+ * Time       Clocks move in ticks, all at once; in any stretch of TTL ticks a clock may also gain
+ *            one of its own, or miss one: a bound of 1 in TTL against true time, each way.
+ *            ALLOWANCE is twice that, since our clock may be slow while the node's is fast.
  * Adversary  chooses the drift of every clock within the bound, how long requests and replies
  *            take, and when clients pause.
  * Asserted   no two clients rely on the lock at once.
  * Limits     1 GB.
  *
- * Mutants    NO_ALLOWANCE  nothing is taken off for drift
- *            HALF_ALLOWANCE  only one clock's drift is taken off
- *            FROM_REPLY    validity counts from the reply that made the majority
- *            NOT_LOOKED_AGAIN  the clock is not read again after the last reply
+ * Mutants    NO_ALLOWANCE        nothing is taken off for drift
+ *            HALF_ALLOWANCE      only one clock's drift is taken off
+ *            FROM_REPLY          validity counts from the reply that made the majority
+ *            NOT_LOOKED_AGAIN    the clock is not read again after the last reply
  */
 #define N 3
 #define MAJORITY 2
 #ifndef TTL
-#define TTL 5
+#define TTL 4
 #endif
 #if defined(NO_ALLOWANCE)
 #define ALLOWANCE 0
@@ -44,34 +43,40 @@ bool fast[N];  /* it has run ahead since the key was set */
 
 byte asking;        /* clients that are, or rely */
 byte elapsed[3];    /* ticks of the client's clock since before its first request left */
-bool slow[3];       /* it has fallen behind since */
+byte slow[3];       /* does it miss a tick, since then? */
+#define NEVER 0
+#define NOW 1 /* the next one */
+#define BEFORE 2
 byte granted[3];    /* nodes that said so */
 byte relies;        /* clients that do */
 
-/* Within one lease a node's clock only matters while it is fast, a client's while it is slow: the
- * other way they are on the safe side. */
-#define NODE_PASS(n) \
-  if \
-  :: left[n] > 0 -> left[n]-- \
-  :: left[n] > 1 && !fast[n] -> left[n] = left[n] - 2; fast[n] = true \
-  :: left[n] == 0 \
-  fi; \
+/* A node's clock only matters when it is fast, a client's when it is slow: the other way they are
+ * on the safe side. */
+#define NODE_MOVES(n) \
+  if :: left[n] > 0 -> left[n]-- :: else fi; \
   if :: left[n] == 0 -> key[n] = 0; fast[n] = false :: else fi;
-#define CLIENT_PASS(c) \
+#define CLIENT_MOVES(c) \
   if \
-  :: HAS(asking, c) && elapsed[c] < TTL -> elapsed[c]++ \
-  :: HAS(asking, c) && elapsed[c] < TTL && !slow[c] -> slow[c] = true \
-  :: !HAS(asking, c) || elapsed[c] == TTL \
+  :: HAS(asking, c) && slow[c] == NOW -> slow[c] = BEFORE \
+  :: HAS(asking, c) && slow[c] != NOW && elapsed[c] < TTL -> elapsed[c]++ \
+  :: else \
   fi; \
   if :: HAS(relies, c) && elapsed[c] >= VALIDITY -> STOP(c) :: else fi;
+#define RUN_FAST(n) \
+  :: d_step { left[n] > 0 && !fast[n] -> fast[n] = true; NODE_MOVES(n) }
+#define RUN_SLOW(c) \
+  :: d_step { HAS(asking, c) && slow[c] == NEVER -> slow[c] = NOW }
 #define STOP(c) \
   relies = relies & ~(1 << c); asking = asking & ~(1 << c); \
-  elapsed[c] = 0; slow[c] = false; granted[c] = 0
+  elapsed[c] = 0; slow[c] = NEVER; granted[c] = 0
 
 proctype time() {
 end:
   do
-  :: atomic { EACH(NODE_PASS) CLIENT_PASS(1) CLIENT_PASS(2) }
+  :: d_step { EACH(NODE_MOVES) CLIENT_MOVES(1) CLIENT_MOVES(2) }
+  EACH(RUN_FAST)
+  RUN_SLOW(1)
+  RUN_SLOW(2)
   od
 }
 
@@ -81,7 +86,7 @@ end:
 #define IN_TIME (elapsed[me] < VALIDITY)
 #endif
 #ifdef FROM_REPLY
-#define COUNT_FROM elapsed[me] = 0; slow[me] = false;
+#define COUNT_FROM elapsed[me] = 0; slow[me] = NEVER;
 #else
 #define COUNT_FROM
 #endif

@@ -180,7 +180,9 @@ CONTRACT(WaitingClientIsServedWithinTheBoundsOfACohort) {
     if (when_served < when_queued) continue;
     // What is left of this turn, and the hand that had it when the other was served. A quorum has
     // no queue: there, being served at all is what is promised.
-    if (other.guarantees().fifo) EXPECT_LE(when_served - when_queued, most_hands + 1);
+    if (other.guarantees().fifo) {
+      EXPECT_LE(when_served - when_queued, most_hands + 1);
+    }
   }
   over = true;
   for (auto& t : all)

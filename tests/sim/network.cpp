@@ -132,6 +132,17 @@ void network::connect(process& from, node& to, std::function<void(connection*)> 
   });
 }
 
+void network::calm_down() {
+  manners_.slow_per_mille = 0;
+  // Whoever hears of it opens another.
+  std::vector<connection*> dead;
+  for (const auto& one : all_) {
+    if (one->cut_) dead.push_back(one.get());
+  }
+  for (auto* one : dead)
+    one->from_.reach(one->process_life_, [one] { one->break_here(); });
+}
+
 const std::vector<connection*>& network::open() {
   std::erase_if(open_, [](const auto* one) {
     return one->cut_ || (one->opened_ && !one->open_here_ && !one->open_there_);

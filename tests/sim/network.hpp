@@ -98,8 +98,8 @@ class network {
   void block(const process& from, const node& to, direction which, instant until);
   void process_died(const process& who, bool host_died);
   void node_died(const node& who, bool host_died);
-  // Everything goes quickly from now on.
-  void calm_down() { manners_.slow_per_mille = 0; }
+  // Everything goes quickly from now on, and who has a dead connection hears of it.
+  void calm_down();
 
   [[nodiscard]] const std::vector<connection*>& open();
 

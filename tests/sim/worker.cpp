@@ -173,10 +173,12 @@ void worker::give_back(const current& what, lease& mine) {
     return think();
   }
   const auto until = core::after(now, in_.the.operation_timeout);
-  client.release(mine.lock, mine.id, until, [this, what, &mine, &client, budget](auto said) {
+  // What is unanswered now may arrive after the release, and wait or hold as a ghost for a while.
+  const bool ghost = client.may_arrive_late(what->who);
+  client.release(mine.lock, mine.id, until, [this, &mine, &client, budget, ghost](auto said) {
     if (!said) {
       client.release_later(mine.lock, mine.id, budget);
-    } else if (*said == core::removal::released && !client.may_arrive_late(what->who)) {
+    } else if (*said == core::removal::released && !ghost) {
       in_.judge.over(mine.id);
     }
     think();

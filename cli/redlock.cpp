@@ -23,7 +23,7 @@ constexpr const char* examples = R"(Examples:
   holdfast redlock recover --store redlock://n1,n2,n3
 
 A node that is empty or was restarted may have lost locks, so it does not vote until the set's
-max_ttl is over; clients see to that by themselves. These verbs are for what they must not decide.)";
+max_ttl is over; clients see to that by themselves. These verbs decide what clients must not.)";
 
 constexpr const char* status_examples = R"(Examples:
   holdfast redlock status --store redlock://n1,n2,n3

@@ -103,6 +103,7 @@ int main_of(int argc, char** argv) {
   add_status(app, job);
   add_break(app, job);
   add_local(app, job);
+  add_redlock(app, job);
 
   if (!arguments.empty() && !known(app, arguments.front())) {
     say(fmt::format("there is no command {} (see holdfast --help)",

@@ -22,5 +22,6 @@ void add_unlock(CLI::App& app, invocation& job);
 void add_status(CLI::App& app, invocation& job);
 void add_break(CLI::App& app, invocation& job);
 void add_local(CLI::App& app, invocation& job);
+void add_redlock(CLI::App& app, invocation& job);
 
 }  // namespace holdfast::cli

@@ -25,14 +25,14 @@ _holdfast() {
 
   if ((COMP_CWORD == 1)); then
     mapfile -t COMPREPLY < <(
-      compgen -W 'run lock renew unlock status break local --help --version' -- "$cur"
+      compgen -W 'run lock renew unlock status break local redlock --help --version' -- "$cur"
     )
     return 0
   fi
 
   case $prev in
     --store)
-      mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis://' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis:// redlock://' -- "$cur")
       [[ -n ${COMP_TYPE-} ]] && compopt -o nospace 2>/dev/null
       return 0
       ;;
@@ -64,6 +64,15 @@ _holdfast() {
         words='--json --help'
       else
         words='--help'
+      fi
+      ;;
+    redlock)
+      if ((COMP_CWORD == 2)); then
+        words='status init recover --help'
+      elif [[ ${COMP_WORDS[2]} == status ]]; then
+        words='--store --json --help'
+      else
+        words='--store --help'
       fi
       ;;
   esac

@@ -26,9 +26,11 @@ class client_state;
 //   local:                                 a private redis-server of this user on this host
 //   unix:/path/redis.sock[?option=…]       a Redis server on a unix socket
 //   redis://[user[:password]@]host[:port][/db][?option=…]
+//   redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]   a majority of them
 //
-// Options in the URL: prefix, db (unix:), spin (microseconds, 0 = off), connections,
-// foreign=share (leave the lock free now and then, for clients of other kinds that poll for it).
+// Options in the URL: prefix, db (unix:), spin (microseconds, 0 = off), connections, foreign=share
+// (leave the lock free now and then, for clients of other kinds that poll for it; not for redlock:);
+// for redlock: node_timeout, max_ttl (milliseconds) and epoch.
 // A client does no I/O until it is first used. After fork() it is inert in the child: every use
 // there throws errc::forked, destructors do nothing.
 class HOLDFAST_API client {

@@ -106,7 +106,7 @@ quorum_machine::steps quorum_machine::evaluate(time_point now) {
   const auto holding = count([](const place& p) { return p.is == state::holds; });
   const auto coming = count([](const place& p) { return p.is == state::asked && !p.silent; });
   if (now >= rule_.valid_until) {
-    return refuse(holding >= majority ? quorum_outcome::late : kind_of_refusal());
+    return refuse(holding > 0 ? quorum_outcome::late : kind_of_refusal());
   }
   if (raise_to_ == 0) {
     if (count([](const place& p) { return p.is == state::holds && p.fresh; }) >= majority) {
@@ -208,7 +208,8 @@ failure quorum_machine::why(std::span<const std::string> names, duration node_ti
     const auto& one = places_[i];
     std::string text;
     if (one.is == state::asked || one.silent) {
-      text = "no answer in " + in_milliseconds(node_timeout);
+      text = one.silent ? "no answer in " + in_milliseconds(node_timeout)
+                        : std::string{"not waited for"};
       codes.push_back(errc::store_unreachable);
     } else if (one.is == state::holds) {
       text = "granted";

@@ -64,7 +64,7 @@ enum class quorum_outcome {
   undecided,
   granted,
   busy,    // enough nodes work, but others hold them
-  late,    // granted by a majority when it was worth nothing any more
+  late,    // what was granted is worth nothing any more
   failed,  // too few nodes can vote: see why()
 };
 

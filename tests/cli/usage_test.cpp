@@ -15,9 +15,20 @@ run_result holdfast_plain(std::vector<std::string> args, const std::string& stor
 }
 
 TEST(CliUsage, EveryVerbHasHelpWithAnExample) {
-  const std::vector<std::vector<std::string>> verbs{
-      {},         {"run"},   {"lock"},  {"renew"},           {"unlock"},
-      {"status"}, {"break"}, {"local"}, {"local", "status"}, {"local", "stop"}};
+  const std::vector<std::vector<std::string>> verbs{{},
+                                                    {"run"},
+                                                    {"lock"},
+                                                    {"renew"},
+                                                    {"unlock"},
+                                                    {"status"},
+                                                    {"break"},
+                                                    {"local"},
+                                                    {"local", "status"},
+                                                    {"local", "stop"},
+                                                    {"redlock"},
+                                                    {"redlock", "status"},
+                                                    {"redlock", "init"},
+                                                    {"redlock", "recover"}};
   for (auto args : verbs) {
     std::string example = "\n  holdfast ";
     for (const auto& word : args)

@@ -29,7 +29,7 @@ std::string redlock_nodes::name(std::size_t i) const {
   return "127.0.0.1:" + std::to_string(servers_[i]->port());
 }
 
-std::size_t redlock_nodes::holding(const std::string& key) {
+std::size_t redlock_nodes::holding(const std::string& key) const {
   std::size_t count = 0;
   for (const auto& one : servers_)
     count += one->command({"EXISTS", key}) == "1" ? 1 : 0;

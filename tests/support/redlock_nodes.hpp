@@ -27,7 +27,7 @@ class redlock_nodes {
   [[nodiscard]] std::string url_with(const std::string& query) const;
   [[nodiscard]] std::string name(std::size_t i) const;  // as errors name it
   // How many hold this key.
-  [[nodiscard]] std::size_t holding(const std::string& key);
+  [[nodiscard]] std::size_t holding(const std::string& key) const;
 
  private:
   const std::string query_;

@@ -1,5 +1,6 @@
 #include "stores/redlock/line.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/clock.hpp"
@@ -31,12 +32,13 @@ void line::close() {
   std::shared_ptr<redis::channel> open;
   std::deque<queued> dropped;
   {
-    const lock held{m_};
+    lock held{m_};
     closed_ = true;
     down_ = true;
     open.swap(channel_);
     dropped.swap(queue_);
     owed_.clear();
+    ring_all(held);
   }
   if (open) open->break_off("the client is closed");
   for (auto& one : dropped) {
@@ -49,9 +51,21 @@ bool line::connecting() const {
   return !channel_ && !down_;
 }
 
-std::shared_ptr<redis::channel> line::current() const {
+std::shared_ptr<redis::channel> line::current(const std::shared_ptr<bell>& tell) {
   const lock held{m_};
+  const bool waits = tell && !channel_ && !closed_ && !down_;
+  if (waits && std::find(bells_.begin(), bells_.end(), tell) == bells_.end()) {
+    bells_.push_back(tell);
+  }
   return channel_;
+}
+
+// Under m_.
+void line::ring_all(lock& held) {
+  static_cast<void>(held);
+  for (const auto& one : bells_)
+    one->ring();
+  bells_.clear();
 }
 
 void line::send(const request& what, on_reply done) {
@@ -199,6 +213,7 @@ void line::open(const std::shared_ptr<redis::channel>& fresh) {
   down_ = false;
   silent_ = false;
   channel_ = fresh;
+  ring_all(held);
   held.unlock();
   if (tell_.opened) tell_.opened();
   if (tell_.unread) tell_.unread();
@@ -213,6 +228,7 @@ void line::went_down(failure why) {
     down_ = true;
     last_failure_ = why;
     waiting.swap(queue_);
+    ring_all(held);
     start_connecting(held, pace_.next());
   }
   for (auto& one : waiting) {

@@ -15,6 +15,7 @@
 #include "runtime/background.hpp"
 #include "stores/redis/channel.hpp"
 #include "stores/redis/link.hpp"
+#include "stores/redlock/bell.hpp"
 
 namespace holdfast::stores::redlock {
 
@@ -24,6 +25,8 @@ struct request {
       : script{std::make_shared<const redis::script_call>(std::move(call))} {}
   request(const redis::command& plain)  // NOLINT(google-explicit-constructor)
       : bytes{plain.bytes()} {}
+  request(std::string raw)  // NOLINT(google-explicit-constructor)
+      : bytes{std::move(raw)} {}
   [[nodiscard]] const std::string& sent() const { return script ? script->by_hash() : bytes; }
 
   std::shared_ptr<const redis::script_call> script;
@@ -71,8 +74,9 @@ class line : public std::enable_shared_from_this<line> {
   [[nodiscard]] bool doubtful() const noexcept { return silent_ || down_; }
   [[nodiscard]] bool connecting() const;
   void mark_silent() noexcept { silent_ = true; }
-  // The connection, to be polled and swept; none if it is not open.
-  [[nodiscard]] std::shared_ptr<redis::channel> current() const;
+  // The connection, to be polled and swept; none if it is not open, and then `tell` (if any) rings
+  // when that changes.
+  [[nodiscard]] std::shared_ptr<redis::channel> current(const std::shared_ptr<bell>& tell = {});
   // Reads what has come. True while there is more to come.
   bool sweep();
 
@@ -101,6 +105,7 @@ class line : public std::enable_shared_from_this<line> {
   void connect();
   void open(const std::shared_ptr<redis::channel>& fresh);
   void went_down(failure why);
+  void ring_all(lock& held);
 
   redis::link dialer_;
   const core::duration spin_;
@@ -116,6 +121,7 @@ class line : public std::enable_shared_from_this<line> {
   bool closed_ = false;
   std::deque<queued> queue_;
   std::deque<owed> owed_;
+  std::vector<std::shared_ptr<bell>> bells_;  // of threads that wait for it to open
   core::backoff pace_;
   failure last_failure_;
 };

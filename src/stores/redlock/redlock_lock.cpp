@@ -121,6 +121,10 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   if (mine.line) set_->waiting().expect(mine.line->id);
   ++who.asks;
 
+  {
+    const std::lock_guard guard{m_};
+    held_[who.id] = {};
+  }
   const auto counted_from = runtime::now();
   const auto votes = std::make_shared<vote_round>(
       set_, shared_from_this(), who, mine.line,
@@ -134,6 +138,10 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   auto seen = last_seen_.load();
   const auto highest = std::max(verdict.highest_seen, verdict.token);
   while (seen < highest && !last_seen_.compare_exchange_weak(seen, highest)) {
+  }
+  if (verdict.outcome != core::quorum_outcome::granted) {
+    const std::lock_guard guard{m_};
+    held_.erase(who.id);
   }
   switch (verdict.outcome) {
     case core::quorum_outcome::granted: {
@@ -188,7 +196,7 @@ result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
   }
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i)
-    asked->ask(i, release_request(who.id, waiter.empty() ? "" : "leave", waiter));
+    asked->ask(i, release_request(who.id, waiter.empty() ? "" : "leave", waiter), give_up);
   const auto answers = asked->gather(until);
   set_->watch_replies();
   const auto confirmed =
@@ -205,9 +213,11 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
       held_.erase(known);
     }
   }
+  // A node that is away now must not have it when it comes back.
+  const auto give_up = core::after(runtime::now(), set_->config.max_ttl);
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i)
-    asked->ask(i, release_request(id, waiter.empty() ? "" : "leave", waiter));
+    asked->ask(i, release_request(id, waiter.empty() ? "" : "leave", waiter), give_up);
   const auto answers = asked->gather(until, set_->majority(), is_ours_to_release);
   set_->watch_replies();
   std::size_t released = 0;
@@ -252,6 +262,11 @@ extension read_extension(const redisReply& answer) {
   return {true, {}, answer.integer != 0};
 }
 
+bool redlock_lock::holds(const core::owner_id& id) {
+  const std::lock_guard guard{m_};
+  return held_.contains(id);
+}
+
 void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std::string& value,
                           core::duration ttl) {
   const auto holder = redis::parse_holder(value);
@@ -265,7 +280,9 @@ void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std:
   // given back is not brought back.
   const std::lock_guard guard{m_};
   if (!held_.contains(id)) return;
-  set_->nodes()[node].calls->send(redis::script_call{scripts::repair, keys, args}, nullptr);
+  // As source: sent again for a node that does not know it, it would come after the release.
+  set_->nodes()[node].calls->send(redis::script_call{scripts::repair, keys, args}.by_source(),
+                                  nullptr);
 }
 
 result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl,

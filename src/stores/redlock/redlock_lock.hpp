@@ -43,6 +43,9 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
                                       core::time_point counted_from,
                                       std::span<const extension> said);
 
+  // Whether it is ours, or may become so, and was not given back.
+  [[nodiscard]] bool holds(const core::owner_id& id);
+
   // What one attempt sends to its nodes.
   [[nodiscard]] request acquire_request(std::size_t node, const attempt& who,
                                         std::uint64_t proposal, std::string_view ticket,

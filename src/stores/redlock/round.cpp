@@ -1,8 +1,6 @@
 #include "stores/redlock/round.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -11,24 +9,6 @@
 
 namespace holdfast::stores::redlock {
 
-bell::bell() : fd_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {}
-
-const std::shared_ptr<bell>& bell::of_this_thread() {
-  static thread_local const auto mine = std::make_shared<bell>();
-  return mine;
-}
-
-void bell::ring() const noexcept {
-  const std::uint64_t once = 1;
-  // Full means that it rings already.
-  static_cast<void>(::write(fd_.get(), &once, sizeof once) > 0);
-}
-
-void bell::silence() const noexcept {
-  std::uint64_t rings = 0;
-  static_cast<void>(::read(fd_.get(), &rings, sizeof rings) > 0);
-}
-
 round::round(lines to, core::duration node_timeout, core::duration spin)
     : lines_{std::move(to)},
       node_timeout_{node_timeout},
@@ -36,11 +16,17 @@ round::round(lines to, core::duration node_timeout, core::duration spin)
       sent_at_(lines_.size()),
       owner_{bell::of_this_thread()} {}
 
-void round::send(std::size_t node, const request& what, std::uint64_t tag) {
+void round::send(std::size_t node, const request& what, std::uint64_t tag,
+                 std::optional<core::time_point> give_up) {
   sent_at_[node] = runtime::now().time_since_epoch().count();
-  lines_[node]->send(what, [self = shared_from_this(), node, tag](result<redis::reply> answer) {
+  auto done = [self = shared_from_this(), node, tag](result<redis::reply> answer) {
     self->arrived(node, tag, std::move(answer));
-  });
+  };
+  if (give_up) {
+    lines_[node]->send_for_sure(what, *give_up, std::move(done));
+  } else {
+    lines_[node]->send(what, std::move(done));
+  }
 }
 
 void round::arrived(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
@@ -98,7 +84,7 @@ void round::wait(core::time_point until) {
     open.clear();
     whose.clear();
     for (std::size_t i = 0; i < lines_.size(); ++i) {
-      auto on = lines_[i]->current();
+      auto on = lines_[i]->current(owner_);
       // Those not waited for are read as well: their answer may still come in time to count. What
       // an idle one has to say is that it was closed, which is found out when it is used.
       if (!on || on->broken() || on->idle()) continue;
@@ -120,12 +106,12 @@ void round::wait(core::time_point until) {
   }
 }
 
-void question::ask(std::size_t node, const request& what) {
+void question::ask(std::size_t node, const request& what, std::optional<core::time_point> give_up) {
   {
     const std::lock_guard guard{m_};
     places_[node].open = true;
   }
-  send(node, what, 0);
+  send(node, what, 0, give_up);
 }
 
 question::answers question::gather(core::time_point until, std::size_t enough, quality good) {

@@ -15,19 +15,6 @@
 
 namespace holdfast::stores::redlock {
 
-// Wakes a thread that polls. One for each thread that ever waited for nodes.
-class bell {
- public:
-  [[nodiscard]] static const std::shared_ptr<bell>& of_this_thread();
-  bell();
-  void ring() const noexcept;
-  void silence() const noexcept;
-  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-
- private:
-  runtime::unique_fd fd_;
-};
-
 // Thread-safe. The thread that waits reads all nodes' connections itself; if another thread reads
 // its answers, because it shares the connections, that one takes them in and rings.
 //
@@ -53,8 +40,10 @@ class round : public std::enable_shared_from_this<round> {
   [[nodiscard]] virtual bool decided() = 0;
   [[nodiscard]] virtual bool waits_for(std::size_t node) = 0;
 
-  // `tag` comes back with the answer.
-  void send(std::size_t node, const request& what, std::uint64_t tag);
+  // `tag` comes back with the answer. Until `give_up`, if any, it is kept for a node that cannot be
+  // asked now, as line::send_for_sure().
+  void send(std::size_t node, const request& what, std::uint64_t tag,
+            std::optional<core::time_point> give_up = {});
   [[nodiscard]] const lines& all() const noexcept { return lines_; }
 
  private:
@@ -76,7 +65,7 @@ class question final : public round {
   using answers = std::vector<std::optional<result<redis::reply>>>;
 
   using round::round;
-  void ask(std::size_t node, const request& what);
+  void ask(std::size_t node, const request& what, std::optional<core::time_point> give_up = {});
   // Waits for those who were asked, or only for so many answers that are `good`. Once.
   using quality = std::function<bool(const redisReply&)>;
   [[nodiscard]] answers gather(core::time_point until, std::size_t enough = SIZE_MAX,

@@ -68,10 +68,16 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
     v = read_raise(**answer, tag, name, set_->set());
   }
   if (answer && asks_for_admission(**answer)) set_->look_after_nodes();
+  const bool grants = v.what == core::vote::kind::fresh || v.what == core::vote::kind::stale;
   core::quorum_machine::steps next;
   {
     const std::lock_guard guard{m_};
     next = machine_.on_vote(node, std::move(v), runtime::now());
+  }
+  // Granted here after it was given back: a node that had to be sent the script itself may have run
+  // the release before it.
+  if (grants && next.empty() && !lock_->holds(who_.id)) {
+    next.push_back({core::quorum_step::verb::release, node, 0});
   }
   perform(next);
 }

@@ -1,0 +1,202 @@
+// Nodes that forget: restarted, emptied, new. A node that may have lost a vote must not give it to
+// somebody else, and must not forget which tokens there were.
+#include <gtest/gtest.h>
+
+#include <holdfast/holdfast.hpp>
+
+#include "support/naive_redlock.hpp"
+#include "support/open_client.hpp"
+#include "support/redlock_nodes.hpp"
+#include "support/watch.hpp"
+
+using namespace std::chrono_literals;
+
+namespace holdfast::test {
+
+namespace {
+
+constexpr auto record = "holdfast:{redlock}:node";
+
+std::vector<endpoint> endpoints(redlock_nodes& set) {
+  std::vector<endpoint> all;
+  for (std::size_t i = 0; i < set.size(); ++i)
+    all.push_back(set[i].where());
+  return all;
+}
+
+void empty_by_restart(redis_server& node) {
+  node.kill9();
+  node.restart();
+}
+
+bool votes(const redlock_nodes& set, std::size_t node) {
+  const auto seen = redlock::status(set.url());
+  return seen && (*seen)[node].votes;
+}
+
+// The counter of a lock on one node; 0 if it has none.
+std::uint64_t counter(redis_server& node) {
+  const auto fields = node.command({"HGETALL", record});
+  const auto at = fields.find("c:");
+  if (at == std::string::npos) return 0;
+  const auto line = fields.find('\n', at);
+  return std::stoull(fields.substr(line + 1));
+}
+
+}  // namespace
+
+// Scenario F.
+TEST(RedlockAmnesia, RestartedNodeGivesANaiveLockTwoHolders) {
+  redlock_nodes set{5};
+  naive_redlock naive{endpoints(set), "orders"};
+  ASSERT_TRUE(naive.lock(60s));
+  for (const std::size_t i : {3U, 4U})
+    (void)set[i].command({"DEL", "orders"});  // as if it had been granted by three
+  empty_by_restart(set[2]);
+  EXPECT_TRUE(naive.lock(60s)) << "both hold it";
+}
+
+TEST(RedlockAmnesia, RestartedNodeDoesNotVote) {
+  redlock_nodes set{5};
+  client a{set.url(), {.lock = {.ttl = 60'000ms}}};
+  client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
+  { const lease warm = b.mutex("other").acquire(); }
+  const lease held = a.mutex("orders").acquire();
+  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 5; }));
+  for (const std::size_t i : {3U, 4U})
+    (void)set[i].command({"DEL", "orders"});
+  empty_by_restart(set[2]);
+  // It is there, and it says why it does not vote.
+  std::string what;
+  EXPECT_TRUE(eventually([&] {
+    (void)thrown_by(
+        [&] {
+          if (b.mutex("orders").try_acquire()) ADD_FAILURE() << "two holders";
+        },
+        &what);
+    return what.find("empty") != std::string::npos;
+  })) << what;
+  EXPECT_TRUE(held.held());
+}
+
+// Scenario 24.
+TEST(RedlockAmnesia, RestartedNodesMakeNaiveTokensGoBack) {
+  redlock_nodes set{3};
+  naive_redlock naive{endpoints(set), "orders"};
+  std::int64_t last = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto held = naive.lock(60s);
+    ASSERT_TRUE(held);
+    last = held->token;
+    naive.unlock(*held);
+  }
+  for (std::size_t i = 0; i < 3; ++i)
+    empty_by_restart(set[i]);
+  EXPECT_LT(naive.lock(60s)->token, last);
+}
+
+TEST(RedlockAmnesia, NodesGetTheirCountersBackOneAfterTheOther) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1000"}};
+  client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 30'000ms}};
+  fencing_token last = c.mutex("orders").acquire().token();
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(eventually([&] { return counter(set[i]) >= last.value(); }));
+    empty_by_restart(set[i]);
+    EXPECT_EQ(counter(set[i]), 0U);
+    // Two of three go on meanwhile.
+    const auto next = c.mutex("orders").try_acquire(patience);
+    ASSERT_TRUE(next);
+    EXPECT_GT(next->token(), last);
+    last = next->token();
+    ASSERT_TRUE(eventually([&] { return votes(set, i); }));
+    EXPECT_GE(counter(set[i]), last.value()) << "as the other two have it";
+  }
+  const auto at_last = c.mutex("orders").try_acquire(patience);
+  ASSERT_TRUE(at_last);
+  EXPECT_GT(at_last->token(), last);
+}
+
+TEST(RedlockAmnesia, NodeWaitsForTheLongestTtlBeforeItVotes) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=2000"}};
+  client c{set.url(), {.lock = {.ttl = 1'000ms}}};
+  { const lease warm = c.mutex("orders").acquire(); }
+  const auto started = runtime::now();
+  empty_by_restart(set[0]);
+  ASSERT_TRUE(eventually([&] {
+    { const lease used = c.mutex("orders").acquire(); }  // clients see to it, no operator
+    return votes(set, 0);
+  }));
+  EXPECT_GE(runtime::now() - started, 2'000ms);
+}
+
+TEST(RedlockAmnesia, EmptiedNodeIsNoticedOnALivingConnection) {
+  redlock_nodes set{3};
+  client a{set.url(), {.lock = {.ttl = 60'000ms}}};
+  client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
+  { const lease warm = b.mutex("other").acquire(); }
+  const lease held = a.mutex("orders").acquire();
+  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));
+  (void)set[0].command({"FLUSHALL"});
+  (void)set[1].command({"DEL", "orders"});
+  // One busy, one that may vote for b, one that may not.
+  (void)thrown_by([&] { EXPECT_FALSE(b.mutex("orders").try_acquire(300ms)) << "two holders"; });
+  EXPECT_TRUE(eventually([&] { return !votes(set, 0); }));
+  EXPECT_TRUE(held.held());
+}
+
+// Scenario 23: what was promised is on disk.
+TEST(RedlockAmnesia, NodeThatLosesNothingVotesAgainAtOnce) {
+  redlock_nodes set{3,
+                    {.node = {.config = {"appendonly yes", "appendfsync always"}},
+                     .query = "node_timeout=1000&max_ttl=600000"}};
+  client c{set.url(), {.lock = {.ttl = 60'000ms}}};
+  const lease held = c.mutex("orders").acquire();
+  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));
+  empty_by_restart(set[0]);
+  EXPECT_EQ(set[0].command({"EXISTS", "orders"}), "1");
+  EXPECT_TRUE(eventually([&] {
+    (void)c.mutex("other").try_acquire();
+    return votes(set, 0);
+  }));
+}
+
+TEST(RedlockAmnesia, NewSetBeginsByItselfAfterMaxTtl) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1500", .init = false}};
+  client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 1ms}};
+  std::string what;
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what),
+            errc::store_loading);
+  EXPECT_NE(what.find("holdfast redlock init"), std::string::npos) << what;
+  client patient{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 30'000ms}};
+  EXPECT_TRUE(patient.mutex("orders").try_acquire(patience));
+}
+
+TEST(RedlockAmnesia, InitIsForNewSetsOnly) {
+  redlock_nodes set{3};
+  EXPECT_TRUE(redlock::init(set.url())) << "all vote: nothing to do";
+  empty_by_restart(set[0]);
+  const auto again = redlock::init(set.url());
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, errc::store_refused);
+  EXPECT_FALSE(votes(set, 0));
+}
+
+TEST(RedlockAmnesia, LostMajorityOfCountersWaitsForAPerson) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1000"}};
+  client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 1ms}};
+  const auto last = c.mutex("orders").acquire().token();
+  empty_by_restart(set[0]);
+  empty_by_restart(set[1]);
+  const auto early = redlock::recover(set.url());
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, errc::store_loading);
+  let_pass(1'500ms);  // they could have been let in by now
+  EXPECT_NE(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }), errc{});
+  const auto ok = redlock::recover(set.url());
+  ASSERT_TRUE(ok) << ok.error().message;
+  const auto held = c.mutex("orders").try_acquire(patience);
+  ASSERT_TRUE(held);
+  EXPECT_GT(held->token(), last);
+}
+
+}  // namespace holdfast::test

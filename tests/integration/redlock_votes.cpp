@@ -1,0 +1,235 @@
+// What a majority decides: tokens, repair, who may vote together.
+#include <gtest/gtest.h>
+
+#include <holdfast/holdfast.hpp>
+
+#include "support/naive_redlock.hpp"
+#include "support/open_client.hpp"
+#include "support/redlock_nodes.hpp"
+#include "support/stepped_clock.hpp"
+#include "support/watch.hpp"
+
+using namespace std::chrono_literals;
+
+namespace holdfast::test {
+
+namespace {
+
+constexpr auto record = "holdfast:{redlock}:node";
+
+std::string counter_field(redis_server& node) {
+  const auto fields = node.command({"HKEYS", record});
+  const auto at = fields.find("c:");
+  return at == std::string::npos ? "" : fields.substr(at, fields.find('\n', at) - at);
+}
+
+}  // namespace
+
+// Scenario 27.
+TEST(RedlockVotes, NodeThatLostTheKeyIsRepairedByRenewal) {
+  redlock_nodes set{3};
+  client c{set.url(), {.lock = {.ttl = 2'100ms}}};
+  const lease held = c.mutex("orders").acquire();
+  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));
+  const auto value = set[0].command({"GET", "orders"});
+  (void)set[1].command({"DEL", "orders"});
+  EXPECT_TRUE(eventually([&] { return set[1].command({"GET", "orders"}) == value; }));
+  EXPECT_TRUE(held.held());
+}
+
+TEST(RedlockVotes, NaiveLockStaysOnFewerNodesWithEachOneLost) {
+  redlock_nodes set{3};
+  naive_redlock naive{{set[0].where(), set[1].where(), set[2].where()}, "orders"};
+  ASSERT_TRUE(naive.lock(60s));
+  (void)set[1].command({"DEL", "orders"});
+  EXPECT_EQ(set.holding("orders"), 2U);
+  (void)set[0].command({"DEL", "orders"});
+  EXPECT_TRUE(naive.lock(60s)) << "a second holder";
+}
+
+TEST(RedlockVotes, LostMajorityIsALossAndNotRepaired) {
+  redlock_nodes set{3};
+  client c{set.url(), {.lock = {.ttl = 2'100ms}}};
+  lease held = c.mutex("orders").acquire();
+  watched_token lost{held.lost()};
+  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));
+  (void)set[0].command({"DEL", "orders"});
+  (void)set[1].command({"DEL", "orders"});
+  EXPECT_TRUE(lost.wait());
+  EXPECT_EQ(set.holding("orders"), 1U);
+}
+
+TEST(RedlockVotes, ReleasedLeaseIsNotRepaired) {
+  redlock_nodes set{3};
+  client c{set.url(), {.lock = {.ttl = 60'000ms}}};
+  for (int i = 0; i < 20; ++i) {
+    lease held = c.mutex("orders").acquire();
+    (void)set[0].command({"DEL", "orders"});
+    EXPECT_TRUE(held.renew());
+    (void)held.release();
+    ASSERT_TRUE(eventually([&] { return set.holding("orders") == 0; })) << "round " << i;
+  }
+}
+
+// Scenario 28.
+TEST(RedlockVotes, NaiveClientsWithDifferentListsBothHold) {
+  redlock_nodes set{5};
+  naive_redlock a{{set[0].where(), set[1].where(), set[2].where()}, "orders"};
+  naive_redlock b{{set[2].where(), set[3].where(), set[4].where()}, "orders"};
+  EXPECT_TRUE(a.lock(60s) && b.lock(60s));
+}
+
+TEST(RedlockVotes, ClientsWithDifferentListsAreRefusedAndBothAreNamed) {
+  redlock_nodes set{3};
+  redlock_nodes other{1, {.init = false}};
+  const std::string mixed =
+      "redlock://" + set.name(0) + "," + set.name(1) + "," + other.name(0) + "?node_timeout=1000";
+  client c{mixed};
+  std::string what;
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what),
+            errc::incompatible);
+  EXPECT_NE(what.find(set.name(2)), std::string::npos) << "theirs: " << what;
+  EXPECT_NE(what.find(other.name(0)), std::string::npos) << "ours: " << what;
+  const auto refused = redlock::init(mixed);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::incompatible);
+}
+
+TEST(RedlockVotes, OrderOfTheListDoesNotMatter) {
+  redlock_nodes set{3};
+  client a{set.url()};
+  client b{"redlock://" + set.name(2) + "," + set.name(0) + "," + set.name(1) +
+           "?node_timeout=1000"};
+  const lease held = a.mutex("orders").acquire();
+  EXPECT_FALSE(b.mutex("orders").try_acquire());
+  EXPECT_EQ(b.status("orders").holder.value().token, held.token());
+}
+
+TEST(RedlockVotes, AnotherMaxTtlOrEpochIsAnotherSet) {
+  redlock_nodes set{3};
+  for (const auto* query : {"max_ttl=61000&node_timeout=1000", "epoch=2&node_timeout=1000"}) {
+    client c{set.url_with(query)};
+    EXPECT_EQ(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }),
+              errc::incompatible);
+  }
+}
+
+TEST(RedlockVotes, TtlAboveMaxTtlIsRefused) {
+  redlock_nodes set{3};
+  client c{set.url(), {.lock = {.ttl = 61'000ms}}};
+  std::string what;
+  EXPECT_EQ(thrown_by([&] { (void)c.mutex("orders").acquire(); }, &what), errc::invalid_argument);
+  EXPECT_NE(what.find("max_ttl"), std::string::npos) << what;
+}
+
+TEST(RedlockVotes, ClusterMembersAreRefused) {
+  redlock_nodes set{1, {.node = {.config = {"cluster-enabled yes"}}, .init = false}};
+  client c{set.url(), {.unreachable_limit = 1ms}};
+  std::string what;
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what),
+            errc::incompatible);
+  EXPECT_NE(what.find("cluster"), std::string::npos) << what;
+}
+
+TEST(RedlockVotes, OneServerUnderTwoNamesIsRefused) {
+  redlock_nodes set{1, {.init = false}};
+  const auto port = std::to_string(set[0].port());
+  client c{"redlock://127.0.0.1:" + port + ",localhost:" + port + "?node_timeout=1000",
+           {.unreachable_limit = 1ms}};
+  std::string what;
+  EXPECT_NE(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what), errc{});
+  EXPECT_NE(what.find("same server"), std::string::npos) << what;
+}
+
+TEST(RedlockVotes, OneNodeWorksAndIsWarnedOf) {
+  redlock_nodes set{1};
+  client c{set.url()};
+  EXPECT_TRUE(c.mutex("orders").try_acquire());
+  EXPECT_NE(c.guarantees().summary.find("Warning"), std::string::npos);
+  EXPECT_EQ(c.guarantees().kept_on, guarantees::copies::single);
+}
+
+TEST(RedlockVotes, EvenNumberNeedsMoreThanHalf) {
+  redlock_nodes set{4, {.query = "node_timeout=500"}};
+  client c{set.url(), {.unreachable_limit = 1ms}};
+  EXPECT_EQ(c.guarantees().kept_on, guarantees::copies::quorum);
+  EXPECT_TRUE(c.mutex("orders").try_acquire(5s));
+  set[0].kill9();
+  EXPECT_TRUE(c.mutex("orders").try_acquire(5s));
+  set[1].kill9();
+  EXPECT_NE(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }), errc{});
+}
+
+// A client that is behind proposes too little: the raise makes up for it, in the same ask.
+TEST(RedlockVotes, TokensGoOnAboveCountersThatAreAheadOfTheClock) {
+  redlock_nodes set{3};
+  client c{set.url()};
+  const auto first = c.mutex("orders").acquire().token();
+  const auto field = counter_field(set[0]);
+  ASSERT_FALSE(field.empty());
+  const auto ahead = first.value() + 30'000'000;
+  (void)set[0].command({"HSET", record, field, std::to_string(ahead)});
+  (void)set[1].command({"HSET", record, field, std::to_string(ahead + 5)});
+  client fresh{set.url()};  // has seen none of it
+  const lease held = fresh.mutex("orders").acquire();
+  EXPECT_GT(held.token().value(), ahead);
+  EXPECT_EQ(c.status("orders").holder.value().token, held.token());
+  EXPECT_TRUE(eventually([&] {
+    return set[0].command({"GET", "orders"}).find("token=" + to_string(held.token()) + ";") !=
+           std::string::npos;
+  }));
+}
+
+TEST(RedlockVotes, LockIsAPlainStringThatOtherClientsRespect) {
+  redlock_nodes set{3};
+  client c{set.url(), {.lock = {.ttl = 60'000ms}}};
+  naive_redlock naive{{set[0].where(), set[1].where(), set[2].where()}, "orders"};
+  {
+    const lease held = c.mutex("orders").acquire();
+    EXPECT_FALSE(naive.lock(60s));
+    EXPECT_EQ(set[0].command({"TYPE", "orders"}), "string");
+  }
+  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 0; }));
+  const auto theirs = naive.lock(60s);
+  ASSERT_TRUE(theirs);
+  EXPECT_FALSE(c.mutex("orders").try_acquire(100ms));
+  EXPECT_TRUE(c.status("orders").holder.value().foreign);
+  naive.unlock(*theirs);
+  EXPECT_TRUE(c.mutex("orders").try_acquire(patience));
+}
+
+// Scenario 21: one node's clock takes its key away; the majority and repair make up for it.
+TEST(RedlockVotes, ClockOfOneNodeThatJumpsTakesNothing) {
+  stepped_clock clock;
+  redlock_nodes set{2, {.init = false}};
+  auto odd_options = clock.on({.tcp = true});
+  redis_server odd{odd_options};
+  const std::string url = "redlock://" + set.name(0) + "," + set.name(1) +
+                          ",127.0.0.1:" + std::to_string(odd.port()) + "?node_timeout=1000";
+  ASSERT_TRUE(redlock::init(url, 20s));
+  const auto seen = std::make_shared<recorder>();
+  client c{url, {.lock = {.ttl = 2'100ms}, .observer = seen}};
+  const lease held = c.mutex("orders").acquire();
+  ASSERT_TRUE(eventually([&] { return odd.command({"EXISTS", "orders"}) == "1"; }));
+  ASSERT_TRUE(seen->await(event::kind::renewed));
+  clock.step_wall_clock(1h);
+  EXPECT_TRUE(seen->await(event::kind::clock_stepped));
+  EXPECT_TRUE(held.held());
+  EXPECT_TRUE(eventually([&] { return odd.command({"EXISTS", "orders"}) == "1"; }));
+}
+
+// A clock that is an hour behind: it does not take tokens from the future for a slot it knows
+// nothing of, but goes on where it is.
+TEST(RedlockVotes, ProposalFarAheadOfTheNodesIsRefused) {
+  stepped_clock clock;
+  redlock_nodes set{3, {.node = clock.on()}};
+  client c{set.url(), {.unreachable_limit = 1ms}};
+  { const lease known = c.mutex("orders").acquire(); }
+  clock.step_wall_clock(-1h);
+  std::string what;
+  EXPECT_NE(thrown_by([&] { static_cast<void>(c.mutex("stock").try_acquire()); }, &what), errc{});
+  EXPECT_NE(what.find("ahead of the node's"), std::string::npos) << what;
+  EXPECT_TRUE(c.mutex("orders").try_acquire(5s));
+}
+
+}  // namespace holdfast::test

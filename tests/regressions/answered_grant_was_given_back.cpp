@@ -59,4 +59,31 @@ TEST_F(AnsweredGrant, IsNotGivenBackWhenItsMessageComesLate) {
   EXPECT_TRUE(held->renew()) << "its own client gave the lock back";
 }
 
+// The same with a message about an earlier grant, which was not taken up in time: the simulator's
+// seed 2703.
+TEST_F(AnsweredGrant, IsNotGivenBackForAMessageAboutAnEarlierOne) {
+  const stores::redis::lock_keys keys{"orders"};
+  auto before = holder.mutex("orders").acquire();
+  auto wait = wait_for("orders");
+  const auto entry_text = server.command({"LINDEX", keys.queue, "0"});
+  const auto entry = stores::redis::queue_entry::parse(entry_text);
+  ASSERT_TRUE(entry);
+  // The holder's TTL is up and nobody tells: the waiter asks, and is granted the lock then.
+  ASSERT_EQ(server.command({"DEL", keys.lock}), "1");
+  auto held = wait.get();
+  ASSERT_TRUE(held);
+
+  auto other = holder.mutex("stock").acquire();
+  auto reads = wait_for("stock");
+  const std::string earlier{to_string(before.token())};
+  ASSERT_EQ(server.command({"PUBLISH", std::string{entry->inbox},
+                            std::string{entry->id.text()} + ";" + earlier + ";1000;1;orders"}),
+            "1");
+  EXPECT_TRUE(other.release());
+  EXPECT_TRUE(reads.get());
+  EXPECT_TRUE(waiter.mutex("fence").try_acquire()) << "behind whatever was sent before";
+  let_pass(50ms);
+  EXPECT_TRUE(held->renew()) << "its own client gave the lock back";
+}
+
 }  // namespace holdfast::test

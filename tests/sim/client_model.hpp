@@ -17,7 +17,11 @@ struct left_out {
   bool early_count = false;   // counting validity from before the request left
   bool late_check = false;    // giving back a grant that expired on arrival
   bool withdrawing = false;   // leaving the queue when giving up
+  bool stray_token = false;   // giving back the grant that was sent, not a later one
   bool settling = false;      // remembering that a sent grant was answered as well
+  bool claim = false;         // counting a sent grant for its claim TTL only
+  bool drift = false;         // allowing for clocks that run differently
+  bool doubt = false;         // not being sure while a question is unanswered
 };
 
 struct renewing {

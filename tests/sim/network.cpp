@@ -112,7 +112,7 @@ void network::connect(process& from, node& to, std::function<void(connection*)> 
   all_.push_back(std::make_unique<connection>(*this, from, to));
   auto* fresh = all_.back().get();
   open_.push_back(fresh);
-  const auto refuse = [this, fresh, done] {
+  const auto refuse = [fresh, done] {
     fresh->carry(direction::to_process, [fresh, done] {
       fresh->from_.reach(fresh->process_life_, [done] { done(nullptr); });
     });

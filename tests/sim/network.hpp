@@ -12,7 +12,6 @@
 #include "sim/node.hpp"
 #include "sim/process.hpp"
 #include "sim/random.hpp"
-#include "sim/trace.hpp"
 
 namespace holdfast::sim {
 
@@ -84,8 +83,8 @@ class network {
     instant slow_most = 0;
   };
 
-  network(timeline& time, trace_log& trace, std::uint64_t seed, manners how)
-      : time_{time}, trace_{trace}, random_{seed, 3}, manners_{how} {}
+  network(timeline& time, std::uint64_t seed, manners how)
+      : time_{time}, random_{seed, 3}, manners_{how} {}
 
   // After each script that a node ran.
   std::function<void(node&, const script_request&, const reply&)> observe;
@@ -109,7 +108,6 @@ class network {
   [[nodiscard]] instant blocked_until(const connection& on, direction which) const;
 
   timeline& time_;
-  trace_log& trace_;
   random_stream random_;
   manners manners_;
   std::vector<std::unique_ptr<connection>> all_;  // for as long as the world lasts

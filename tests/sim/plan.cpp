@@ -39,9 +39,12 @@ plan::plan(std::uint64_t from) : seed{from} {
   // forgiven.
   rule.validity.margin = ms(random.chance(700) ? random.between(0, 2) : ttl / 10);
   rule.validity.drift_per_mille = 10;
+  rule.renew = !random.chance(200);
+  // Two clocks that both drift by 0.49 % are within the bound of 1 %.
   drift_bound_kept = !random.chance(50);
-  drift_ppm_max = drift_bound_kept ? random.between(0, 4900) : 100'000;
+  drift_ppm_max = drift_bound_kept ? (random.chance(500) ? 4900 : 0) : 100'000;
 
+  impatient = random.chance(800) ? 60 : 400;
   operation_timeout = ms(random.spread(50, 2000));
   unreachable_limit = ms(random.spread(500, 5000));
   release_budget = ms(random.spread(100, 1000));
@@ -70,9 +73,9 @@ std::string plan::described() const {
   };
   std::string text = std::to_string(processes) + " processes, " + std::to_string(workers) +
                      " workers, " + std::to_string(locks) + " locks; TTL " + in_ms(rule.ttl) +
-                     " ms, margin " + in_ms(rule.validity.margin) + " ms, claim " +
-                     in_ms(rule.claim_ttl()) + " ms, operation timeout " +
-                     in_ms(operation_timeout) + " ms; drift up to " +
+                     (rule.renew ? " ms" : " ms (not renewed)") + ", margin " +
+                     in_ms(rule.validity.margin) + " ms, claim " + in_ms(rule.claim_ttl()) +
+                     " ms, operation timeout " + in_ms(operation_timeout) + " ms; drift up to " +
                      std::to_string(drift_ppm_max) + " ppm; faults until " +
                      std::to_string(faults_end / millisecond) + " ms:";
   for (const auto what : faults)

@@ -35,6 +35,7 @@ struct plan {
   std::size_t workers;  // in all
   std::size_t locks;
   int acquisitions;  // of each worker
+  int impatient;     // per mille: wait for a moment only, or change their mind
   core::lease_rule rule;
   core::duration operation_timeout;
   core::duration unreachable_limit;

@@ -63,10 +63,10 @@ redis_model::waiting& redis_model::memory_of(stores::attempt& who) {
   return *static_cast<waiting*>(who.memory.get());
 }
 
-redis_model::call redis_model::release_script(std::size_t lock, const core::owner_id& id,
+redis_model::call redis_model::release_script(std::size_t lock, std::string_view value_begins,
                                               std::string_view entry) const {
   return std::make_shared<script_request>(script_request{
-      scripts_.release, four_keys(lock), {std::string{id.text()}, std::string{entry}}});
+      scripts_.release, four_keys(lock), {std::string{value_begins}, std::string{entry}}});
 }
 
 // ---- asking ------------------------------------------------------------------------------------
@@ -92,6 +92,7 @@ std::optional<core::grant> redis_model::take_delivered(stores::attempt& who) {
     granted->token = sent->token;
   }
   if (granted && without_.early_count) granted->counted_from = in_.now();
+  if (granted && without_.claim) granted->ttl = who.ttl;
   if (granted) waiters_.erase(who.id);
   return granted;
 }
@@ -169,7 +170,7 @@ void redis_model::read_answer(const std::shared_ptr<asking>& what, const reply& 
         core::owner_id::parse(std::string_view{value}.substr(0, core::owner_id::digits));
     if (id && std::find(releasing.begin(), releasing.end(), *id) != releasing.end()) {
       // Our own release did not get through yet.
-      return by_id(release_script(what->lock, *id, {}), what->until, false,
+      return by_id(release_script(what->lock, id->text(), {}), what->until, false,
                    [this, what](auto freed) {
                      if (freed) return ask_once(what);
                      what->done(fail(std::move(freed.error())));
@@ -244,7 +245,9 @@ void redis_model::read_inbox() {
       wake_waiter(sent->id);
     } else if (sent->token != fencing_token{} && !settled_.knows(sent->id, sent->token)) {
       // Granted to an attempt that nobody here knows any more.
-      calls_.post(release_script(lock_named(sent->key), sent->id, {}), {}, nullptr);
+      const auto value = without_.stray_token ? std::string{sent->id.text()}
+                                              : stores::redis::value_begins(sent->id, sent->token);
+      calls_.post(release_script(lock_named(sent->key), value, {}), {}, nullptr);
     }
   }
 }
@@ -313,7 +316,7 @@ void redis_model::withdraw(std::size_t lock, stores::attempt& who, core::time_po
                            on_removal done) {
   if (without_.withdrawing) return done(core::removal::gone);
   auto& mine = memory_of(who);
-  const auto script = release_script(lock, who.id, mine.entry);
+  const auto script = release_script(lock, who.id.text(), mine.entry);
   std::size_t open = 0;
   for (const auto& one : mine.unanswered) {
     if (one.answered() && !one.on->broken()) continue;
@@ -323,19 +326,20 @@ void redis_model::withdraw(std::size_t lock, stores::attempt& who, core::time_po
   by_id(script, until, false, [this, &who, open, done = std::move(done)](auto said) {
     waiters_.erase(who.id);
     if (!said) return done(std::move(said));
-    const bool sure = core::surely_withdrawn(who.asks, open, *said == core::removal::released);
+    const bool sure =
+        without_.doubt || core::surely_withdrawn(who.asks, open, *said == core::removal::released);
     done(sure ? *said : core::removal::unsure);
   });
 }
 
 void redis_model::release(std::size_t lock, const core::owner_id& id, core::time_point until,
                           on_removal done) {
-  by_id(release_script(lock, id, {}), until, false, std::move(done));
+  by_id(release_script(lock, id.text(), {}), until, false, std::move(done));
 }
 
 void redis_model::release_later(std::size_t lock, const core::owner_id& id,
                                 core::time_point give_up) {
-  const auto script = release_script(lock, id, {});
+  const auto script = release_script(lock, id.text(), {});
   auto& mine = locks_[lock];
   const auto ended = [this, lock, id] { std::erase(locks_[lock].releasing, id); };
   const auto try_again = [this, script, give_up, ended](bool unanswered) {

@@ -74,7 +74,7 @@ class redis_model final : public client_model {
   };
 
   [[nodiscard]] static waiting& memory_of(stores::attempt& who);
-  [[nodiscard]] call release_script(std::size_t lock, const core::owner_id& id,
+  [[nodiscard]] call release_script(std::size_t lock, std::string_view value_begins,
                                     std::string_view entry) const;
   [[nodiscard]] std::optional<core::grant> take_delivered(stores::attempt& who);
   void ask_once(const std::shared_ptr<asking>& what);

@@ -42,11 +42,11 @@ void worker::begin() {
   what->above = in_.judge.begins(what->lock);
   core::duration wait = patience;
   if (random_.chance(60)) wait = core::duration::zero();
-  if (random_.chance(60)) wait = span(random_.spread(millisecond, second));
+  if (random_.chance(in_.the.impatient)) wait = span(random_.spread(millisecond, second));
   what->patient = wait == patience;
   what->wait_until = what->started + wait;
   attempt(what);
-  if (!what->patient || !random_.chance(30)) return;
+  if (!what->patient || !random_.chance(in_.the.impatient / 2)) return;
   // The user changes its mind.
   what->patient = false;
   of_.at(of_.now() + span(random_.spread(100 * microsecond, second)), [this, what] {
@@ -59,9 +59,9 @@ void worker::attempt(const current& what) {
   what->who = {};
   const auto high = random_.bits();  // in an order that no compiler changes
   what->who.id = core::owner_id::from_bits(high, random_.bits());
-  what->who.ttl = in_.the.rule.ttl;
+  what->who.ttl = in_.rule.ttl;
   what->who.may_wait = what->wait_until > what->started;
-  what->who.claim_ttl = in_.the.rule.claim_ttl();
+  what->who.claim_ttl = in_.rule.claim_ttl();
   what->who.block = random_.chance(200) ? 64 : 1;
   what->withdrawn_surely = true;
   const core::acquire_rule rule{what->started,
@@ -69,7 +69,7 @@ void worker::attempt(const current& what) {
                                 in_.the.operation_timeout,
                                 in_.the.unreachable_limit,
                                 in_.the.release_budget,
-                                in_.the.rule.validity};
+                                in_.rule.validity};
   what->machine = std::make_unique<core::acquire_machine>(rule, random_.bits());
   if (traced()) {
     say("wants lock" + std::to_string(what->lock) + " as " + brief(what->who.id.text()));
@@ -137,7 +137,7 @@ void worker::finish(const current& what) {
 void worker::hold(const current& what) {
   auto& mine = in_.keep(
       std::make_unique<lease>(lease{what->lock, what->who.id, what->machine->granted(),
-                                    core::lease_machine{in_.the.rule, what->machine->granted(),
+                                    core::lease_machine{in_.rule, what->machine->granted(),
                                                         what->machine->granted().counted_from},
                                     &of_, of_.life()}));
   held_ = &mine;
@@ -151,7 +151,7 @@ void worker::hold(const current& what) {
   in_.keeper_of(process_).watch(mine);
 
   // Mostly short; sometimes it takes renewals.
-  const auto ttl = in_.the.rule.ttl.count();
+  const auto ttl = in_.rule.ttl.count();
   auto work = random_.spread(50 * microsecond, 8 * millisecond);
   if (random_.chance(150)) work = random_.spread(5 * millisecond, 80 * millisecond);
   if (random_.chance(40)) work = random_.spread(ttl / 4, 2 * ttl);

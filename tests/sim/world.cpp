@@ -13,6 +13,9 @@ namespace {
 // Realistic readings: a wall clock of today, hosts that have been up for a while.
 constexpr std::int64_t wall_start = 1'760'000'000 * second;
 constexpr std::int64_t boot_start = 100'000 * second;
+// Clients pause for half a second at most between attempts to connect; until then one with little
+// patience may still give up.
+constexpr instant reconnect_pace = second;
 // After the last fault, in virtual time: to serve everybody, steps back of the node's clock apart.
 constexpr instant calm_limit = 100 * second;
 // The scripts let a queue that nobody looks after expire after ten minutes, by the node's clock.
@@ -32,17 +35,23 @@ std::uint64_t mixed(std::uint64_t sum, std::string_view text) {
   return sum;
 }
 
+core::lease_rule followed(core::lease_rule rule, const left_out& without) {
+  if (without.drift) rule.validity.drift_per_mille = 0;
+  return rule;
+}
+
 }  // namespace
 
 world::world(std::uint64_t seed, script_engine& engine, const lock_scripts& scripts,
              const left_out& left, bool traced)
     : the{seed},
+      rule{followed(the.rule, left)},
       trace{time},
       judge{time, trace, locks_max},
       without{left},
       scripts_{scripts},
       random_{seed, 2},
-      net_{time, trace, seed, the.manners},
+      net_{time, seed, the.manners},
       owners_(locks_max) {
   if (traced) trace.keep();
   const auto clock = [&](std::int64_t start) {
@@ -110,8 +119,8 @@ verdict world::run() {
       net_.calm_down();
       if (trace.wanted()) trace.line("WORLD", "nothing goes wrong any more");
     });
-    // What is on its way slowly still arrives.
-    calm_from_ = from + the.manners.slow_most;
+    // What is on its way slowly still arrives, and clients connect again at their own pace.
+    calm_from_ = from + the.manners.slow_most + reconnect_pace;
   });
   const auto limit = [this] {
     return calm_from_ ? *calm_from_ + calm_limit + stepped_back_ : 1'000'000 * second;

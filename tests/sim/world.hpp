@@ -39,6 +39,7 @@ class world {
 
   // For workers.
   const plan the;
+  const core::lease_rule rule;  // that clients follow
   timeline time;
   trace_log trace;
   class judge judge;

@@ -256,6 +256,11 @@ result<holder> parse_holder(std::string_view value) {
   return read.who;
 }
 
+std::string value_begins(const core::owner_id& id, fencing_token token) {
+  return std::string{id.text()} + ";holdfast=" + std::to_string(layout_written) +
+         ";token=" + to_string(token);
+}
+
 waiter describe_waiter(const queue_entry& entry) {
   auto who = read_fields(entry.holder).who;
   return {std::move(who.host), who.pid, std::move(who.label),

@@ -70,6 +70,9 @@ struct queue_entry {
 [[nodiscard]] waiter describe_waiter(const queue_entry& entry);
 inline constexpr std::string_view inbox_prefix = "holdfast:inbox:";
 
+// How the value of a lock begins that was granted to this attempt with this token.
+[[nodiscard]] std::string value_begins(const core::owner_id& id, fencing_token token);
+
 // Reads a stored value back. A value that is not ours gives a foreign holder; one of a layout too
 // new for us is errc::incompatible.
 [[nodiscard]] result<holder> parse_holder(std::string_view value);

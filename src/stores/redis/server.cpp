@@ -88,7 +88,9 @@ void server::sweep() {
 void server::give_back(const grant_message& grant) {
   const lock_keys keys{grant.key};
   const std::array<std::string_view, 4> names{keys.lock, keys.slot, keys.queue, keys.waiters};
-  const std::array<std::string_view, 2> args{grant.id.text(), {}};
+  // This grant only: the attempt may have been granted the lock anew since, and hold it.
+  const auto value = value_begins(grant.id, grant.token);
+  const std::array<std::string_view, 2> args{value, {}};
   static_cast<void>(calls.post({scripts::release, names, args}, {}, nullptr));
   watch_replies();
 }

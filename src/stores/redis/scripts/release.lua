@@ -2,7 +2,8 @@
 -- owner only waits there. Never touches anybody else's.
 --
 -- KEYS  1 the lock   2 the slot's record   3 the queue   4 the waiters
--- ARGV  1 owner id   2 the owner's entry in the queue; empty: it never joined
+-- ARGV  1 what the lock's value begins with: the owner's id, or "id;holdfast=…;token=…" for that
+--         grant only   2 the owner's entry in the queue; empty: it never joined
 --       to leave room for foreign clients, also:
 --       3 after how many hand-overs in a row, or 4 how many ms of them, the lock is left free
 --       5 for how many ms
@@ -16,7 +17,7 @@
 local lock, slot, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, time, record = redis.call, nil, nil
 local held = call('GET', lock)
-local ours = held and string.sub(held, 1, 33) == ARGV[1] .. ';'
+local ours = held and string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. ';'
 if ARGV[2] ~= '' and call('HDEL', waiters, ARGV[1]) == 1 then
   call('LREM', queue, 1, ARGV[2])
 end

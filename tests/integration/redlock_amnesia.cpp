@@ -76,6 +76,9 @@ TEST(RedlockAmnesia, RestartedNodeDoesNotVote) {
         &what);
     return what.find("empty") != std::string::npos;
   })) << what;
+  for (int i = 0; i < 5; ++i) {
+    (void)thrown_by([&] { EXPECT_FALSE(b.mutex("orders").try_acquire(100ms)) << "two holders"; });
+  }
   EXPECT_TRUE(held.held());
 }
 

@@ -3,6 +3,7 @@
 
 #include <holdfast/holdfast.hpp>
 
+#include "stores/redis/layout.hpp"
 #include "support/naive_redlock.hpp"
 #include "support/open_client.hpp"
 #include "support/redlock_nodes.hpp"
@@ -35,6 +36,25 @@ TEST(RedlockVotes, NodeThatLostTheKeyIsRepairedByRenewal) {
   (void)set[1].command({"DEL", "orders"});
   EXPECT_TRUE(eventually([&] { return set[1].command({"GET", "orders"}) == value; }));
   EXPECT_TRUE(held.held());
+}
+
+// The counterexample of models/redlock_renew.pml: repaired there, a lease that was interrupted
+// would live on beside its successor's higher token, and its holder would not hear of it.
+TEST(RedlockVotes, NodeThatGrantedTheLockSinceIsNotRepaired) {
+  redlock_nodes set{3};
+  client c{set.url(), {.lock = {.ttl = 60'000ms}}};
+  lease held = c.mutex("orders").acquire();
+  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));
+  // Another attempt was granted it here with a higher token, and gave it back.
+  const auto record = set[2].command({"KEYS", "holdfast:*"});
+  ASSERT_EQ(record.find('\n'), std::string::npos) << record;
+  const auto field = "c:" + std::to_string(stores::redis::hash_slot("orders"));
+  ASSERT_EQ(set[2].command({"HGET", record, field}), to_string(held.token()));
+  (void)set[2].command({"HSET", record, field, to_string(fencing_token{held.token().value() + 1})});
+  (void)set[2].command({"DEL", "orders"});
+  EXPECT_TRUE(held.renew());
+  EXPECT_TRUE(held.renew()) << "whatever the first one sent has been run";
+  EXPECT_EQ(set.holding("orders"), 2U);
 }
 
 TEST(RedlockVotes, NaiveLockStaysOnFewerNodesWithEachOneLost) {

@@ -29,8 +29,8 @@ class client_state;
 //   redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]   a majority of them
 //
 // Options in the URL: prefix, db (unix:), spin (microseconds, 0 = off), connections, foreign=share
-// (leave the lock free now and then, for clients of other kinds that poll for it; not for redlock:);
-// for redlock: node_timeout, max_ttl (milliseconds) and epoch.
+// (leave the lock free now and then, for clients of other kinds that poll for it); for redlock:
+// node_timeout, max_ttl (milliseconds) and epoch.
 // A client does no I/O until it is first used. After fork() it is inert in the child: every use
 // there throws errc::forked, destructors do nothing.
 class HOLDFAST_API client {

@@ -157,8 +157,11 @@ TEST(RedlockVotes, OneServerUnderTwoNamesIsRefused) {
   client c{"redlock://127.0.0.1:" + port + ",localhost:" + port + "?node_timeout=1000",
            {.unreachable_limit = 1ms}};
   std::string what;
-  EXPECT_NE(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what), errc{});
-  EXPECT_NE(what.find("same server"), std::string::npos) << what;
+  // Once both have been reached: an answer may be decided before that.
+  EXPECT_TRUE(eventually([&] {
+    const auto code = thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what);
+    return code != errc{} && what.find("same server") != std::string::npos;
+  })) << what;
 }
 
 TEST(RedlockVotes, OneNodeWorksAndIsWarnedOf) {
@@ -185,8 +188,12 @@ TEST(RedlockVotes, TokensGoOnAboveCountersThatAreAheadOfTheClock) {
   redlock_nodes set{3};
   client c{set.url()};
   const auto first = c.mutex("orders").acquire().token();
-  const auto field = counter_field(set[0]);
-  ASSERT_FALSE(field.empty());
+  // A majority may be without this node, which hears of it a moment later.
+  std::string field;
+  ASSERT_TRUE(eventually([&] {
+    field = counter_field(set[0]);
+    return !field.empty();
+  }));
   const auto ahead = first.value() + 30'000'000;
   (void)set[0].command({"HSET", record, field, std::to_string(ahead)});
   (void)set[1].command({"HSET", record, field, std::to_string(ahead + 5)});
@@ -194,9 +201,14 @@ TEST(RedlockVotes, TokensGoOnAboveCountersThatAreAheadOfTheClock) {
   const lease held = fresh.mutex("orders").acquire();
   EXPECT_GT(held.token().value(), ahead);
   EXPECT_EQ(c.status("orders").holder.value().token, held.token());
+  // Written where it was granted: on a majority, whichever that was.
   EXPECT_TRUE(eventually([&] {
-    return set[0].command({"GET", "orders"}).find("token=" + to_string(held.token()) + ";") !=
-           std::string::npos;
+    std::size_t with_token = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto value = set[i].command({"GET", "orders"});
+      if (value.find("token=" + to_string(held.token()) + ";") != std::string::npos) ++with_token;
+    }
+    return with_token >= 2;
   }));
 }
 

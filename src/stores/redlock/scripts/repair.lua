@@ -6,10 +6,11 @@
 -- Gives {1} set; {0} somebody has it, or had it since; {-1, why, …} as parts/voter.lua.
 --
 -- A counter above the token says that another attempt was granted the lock here meanwhile. Set
--- again here, an interrupted lease would find its majority, and its holder would never hear of it: A has
--- nodes 0 and 1, and extends 0, which then loses A's key; B is granted on 0 and 2 and gives 2 back;
--- A's round goes on with 1, and would repair 2, to be renewed on 1 and 2 from then on. The counter
--- is that of the lock's hash slot: some repairs are refused for nothing, which costs redundancy.
+-- again here, an interrupted lease would find its majority, and its holder would never hear of it:
+-- A has nodes 0 and 1, and extends 0, which then loses A's key; B is granted on 0 and 2 and gives 2
+-- back; A's round goes on with 1, and would repair 2, to be renewed on 1 and 2 from then on. The
+-- counter is that of the lock's hash slot: some repairs are refused for nothing, which costs
+-- redundancy.
 local call, node, field = redis.call, KEYS[2], ARGV[2]
 -- include parts/voter.lua
 if (tonumber(record[4]) or 0) > tonumber(ARGV[5]) then

@@ -35,7 +35,7 @@ struct node {
 // Thread-safe. Locks keep it alive.
 class node_set : public std::enable_shared_from_this<node_set> {
  public:
-  node_set(redlock_config config, std::shared_ptr<runtime::background> background);
+  node_set(redlock_config given, std::shared_ptr<runtime::background> background);
   // Makes the connections' owners; once, before anything else.
   void start();
   void close();

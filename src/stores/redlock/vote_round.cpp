@@ -14,12 +14,12 @@ constexpr std::uint64_t to_acquire = 0;
 }  // namespace
 
 vote_round::vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_lock> lock,
-                       const attempt& who, std::shared_ptr<place_in_line> line,
+                       attempt who, std::shared_ptr<place_in_line> line,
                        const core::quorum_rule& rule)
     : round{on->calls(), on->config.node_timeout, on->config.spin},
       set_{std::move(on)},
       lock_{std::move(lock)},
-      who_{who},
+      who_{std::move(who)},
       line_{std::move(line)},
       machine_{rule} {}
 

@@ -25,7 +25,7 @@ struct place_in_line {
 // is given back by whoever reads of it.
 class vote_round final : public round {
  public:
-  vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_lock> lock, const attempt& who,
+  vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_lock> lock, attempt who,
              std::shared_ptr<place_in_line> line, const core::quorum_rule& rule);
 
   void start();

@@ -220,7 +220,10 @@ TEST(RedlockVotes, LockIsAPlainStringThatOtherClientsRespect) {
   {
     const lease held = c.mutex("orders").acquire();
     EXPECT_FALSE(naive.lock(60s));
-    EXPECT_EQ(set[0].command({"TYPE", "orders"}), "string");
+    std::size_t strings = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+      strings += set[i].command({"TYPE", "orders"}) == "string" ? 1 : 0;
+    EXPECT_GE(strings, 2U) << "on a majority";
   }
   ASSERT_TRUE(eventually([&] { return set.holding("orders") == 0; }));
   const auto theirs = naive.lock(60s);

@@ -24,10 +24,6 @@ double seconds_since(clock::time_point start) {
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
-turn constant(double value) {
-  return [value](milliseconds) { return value; };
-}
-
 // CPU seconds that this process has used.
 double our_cpu() {
   rusage used{};

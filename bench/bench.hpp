@@ -55,6 +55,9 @@ struct result {
   }
 };
 
+// For cases whose baseline is a figure, not a program.
+[[nodiscard]] turn constant(double value);
+
 // Says on stderr what it is doing.
 [[nodiscard]] result measure(const bench_case& one, const effort& how);
 

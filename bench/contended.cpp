@@ -119,10 +119,6 @@ turn slow_acquires(const servers& at, worker one) {
   };
 }
 
-turn constant(double value) {
-  return [value](std::chrono::milliseconds) { return value; };
-}
-
 turn our_threads(const servers& at) {
   return [at](std::chrono::milliseconds time) {
     board all;

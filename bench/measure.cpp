@@ -13,6 +13,10 @@ double quantile(std::vector<double>& of, double share) {
   return of[index];
 }
 
+turn constant(double value) {
+  return [value](std::chrono::milliseconds) { return value; };
+}
+
 double median(std::vector<double> of) { return quantile(of, 0.5); }
 
 result measure(const bench_case& one, const effort& how) {

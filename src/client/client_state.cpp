@@ -63,30 +63,21 @@ result<std::shared_ptr<lock_state>> client_state::open(std::string_view name) {
   if (auto ok = usable(); !ok) return fail(std::move(ok.error()));
   if (auto ok = core::check_name(name); !ok) return fail(std::move(ok.error()));
   const std::lock_guard guard{m_};
-  if (const auto known = locks_.find(std::string{name}); known != locks_.end()) {
-    if (auto lock = known->second.lock()) return lock;
-  }
+  if (auto known = locks_.find(std::string{name})) return known;
   auto in_store = store_->open(name);
   if (!in_store) return fail(std::move(in_store.error()));
   auto lock = std::make_shared<lock_state>(std::string{name}, std::move(*in_store));
-  if (locks_.size() >= purge_at_) {
-    std::erase_if(locks_, [](const auto& one) { return one.second.expired(); });
-    purge_at_ = std::max<std::size_t>(1024, 2 * locks_.size());
-  }
-  locks_[lock->name] = lock;
+  locks_.put(lock->name, lock);
   return lock;
 }
 
 void client_state::request_stop() noexcept {
   stop_.request_stop();
-  std::vector<std::shared_ptr<lock_state>> all;
-  {
+  const auto in_use = [this] {
     const std::lock_guard guard{m_};
-    for (const auto& [name, known] : locks_) {
-      if (auto lock = known.lock()) all.push_back(std::move(lock));
-    }
-  }
-  for (const auto& lock : all)
+    return locks_.all();
+  };
+  for (const auto& lock : in_use())
     lock->here.close();
 }
 

@@ -7,7 +7,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <unordered_map>
 
 #include <holdfast/client.hpp>
 
@@ -16,6 +15,7 @@
 #include "client/lock_state.hpp"
 #include "core/acquire_machine.hpp"
 #include "core/settings.hpp"
+#include "core/weak_names.hpp"
 #include "runtime/background.hpp"
 #include "runtime/fork.hpp"
 #include "stores/store.hpp"
@@ -113,9 +113,7 @@ class client_state : public std::enable_shared_from_this<client_state> {
   keeper keeper_;
 
   std::mutex m_;
-  // Protected by m_. Names in use; those that are not any more are dropped when it has doubled.
-  std::unordered_map<std::string, std::weak_ptr<lock_state>> locks_;
-  std::size_t purge_at_ = 1024;
+  core::weak_names<lock_state> locks_;  // protected by m_
 };
 
 }  // namespace holdfast::detail

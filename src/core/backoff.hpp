@@ -7,6 +7,13 @@
 
 namespace holdfast::core {
 
+// Anywhere from `least` to `most`, as these random bits decide: for those who must not be in step.
+[[nodiscard]] constexpr duration between(duration least, duration most,
+                                         std::uint64_t random) noexcept {
+  const auto span = static_cast<std::uint64_t>((most - least).count());
+  return least + duration{static_cast<duration::rep>(random % (span + 1))};
+}
+
 // A value type. Deterministic from its seed, so that a simulation can replay it.
 class backoff {
  public:

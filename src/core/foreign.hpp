@@ -1,6 +1,7 @@
 // How much room is left for clients that neither queue nor listen (foreign=share).
 #pragma once
 
+#include "core/backoff.hpp"
 #include "core/types.hpp"
 
 namespace holdfast::core {
@@ -15,8 +16,7 @@ inline constexpr duration room_min = std::chrono::milliseconds{10};
 inline constexpr duration room_max = std::chrono::milliseconds{40};
 
 [[nodiscard]] constexpr duration room_for_foreign(std::uint64_t random) noexcept {
-  const auto span = static_cast<std::uint64_t>((room_max - room_min).count());
-  return room_min + duration{static_cast<duration::rep>(random % (span + 1))};
+  return between(room_min, room_max, random);
 }
 
 }  // namespace holdfast::core

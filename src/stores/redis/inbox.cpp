@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/socket.hpp"
 #include "stores/redis/layout.hpp"
+#include "stores/redis/script_values.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -26,12 +26,6 @@ std::string_view field(std::string_view& rest) {
   const auto text = rest.substr(0, end);
   rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
   return text;
-}
-
-std::uint64_t number(std::string_view text) {
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
 }
 
 void ring(int bell) {
@@ -52,9 +46,9 @@ std::optional<grant_message> parse_grant(std::string_view payload) {
   if (!id) return std::nullopt;
   grant_message grant;
   grant.id = *id;
-  grant.token = fencing_token{number(field(payload))};
-  grant.claim = std::chrono::milliseconds{number(field(payload))};
-  grant.block = number(field(payload));
+  grant.token = fencing_token{read_number(field(payload))};
+  grant.claim = std::chrono::milliseconds{read_number(field(payload))};
+  grant.block = read_number(field(payload));
   grant.key = std::string{payload};
   return grant;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "core/foreign.hpp"
 #include "core/queue_place.hpp"
@@ -12,6 +11,7 @@
 #include "runtime/random.hpp"
 #include "runtime/sleep.hpp"
 #include "stores/redis/layout.hpp"
+#include "stores/redis/script_values.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -44,26 +44,8 @@ waiting& memory_of(attempt& who, server& on) {
   return *static_cast<waiting*>(who.memory.get());
 }
 
-std::string milliseconds_text(core::duration value) {
-  // Rounded up: the store must not let go before we think it does.
-  return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(value).count());
-}
-
 fencing_token read_token(std::string_view text) noexcept {
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return fencing_token{value};
-}
-
-failure strange_answer(const std::string& node) {
-  return {errc::incompatible, node + " gave an answer that makes no sense for our script", {}};
-}
-
-std::optional<core::duration> read_pttl(const redisReply& pttl) {
-  if (pttl.type != REDIS_REPLY_INTEGER || pttl.integer < 0) return std::nullopt;
-  // Another client may have set any expiry; beyond this, nanoseconds overflow.
-  constexpr long long longest_ms = 1000LL * 3600 * 24 * 365 * 100;
-  return std::chrono::milliseconds{std::min(pttl.integer, longest_ms)};
+  return fencing_token{read_number(text)};
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
-#include <unordered_map>
 
+#include "core/clock_watch.hpp"
+#include "core/weak_names.hpp"
 #include "runtime/clock.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/redis_lock.hpp"
+#include "stores/redis/script_values.hpp"
 #include "stores/redis/server.hpp"
 
 namespace holdfast::stores::redis {
@@ -15,11 +17,6 @@ namespace holdfast::stores::redis {
 namespace {
 
 constexpr std::size_t renewals_per_call = 100;
-// list() is for people: more than this is cut, and walking the keys is paced by SCAN's COUNT.
-constexpr std::size_t listed_max = 10'000;
-constexpr std::size_t scan_count = 500;
-// Between two renewals the server's clock and ours advance alike, but for delays of a request.
-constexpr core::duration clock_step_noticed = std::chrono::seconds{1};
 
 class redis_store final : public store {
  public:
@@ -32,19 +29,10 @@ class redis_store final : public store {
 
   result<std::shared_ptr<store_lock>> open(std::string_view name) override {
     auto key = server_->prefix + std::string{name};
-    if (key.starts_with(reserved_prefix)) {
-      return fail(errc::invalid_argument, "names that begin with \"" +
-                                              std::string{reserved_prefix} +
-                                              "\" are kept for Holdfast's own keys");
-    }
+    if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
-    auto& known = locks_[key];
-    auto lock = known.lock();
-    if (!lock) known = lock = std::make_shared<redis_lock>(server_, key);
-    if (locks_.size() >= purge_at_) {
-      std::erase_if(locks_, [](const auto& one) { return one.second.expired(); });
-      purge_at_ = std::max(purge_at_, 2 * locks_.size());
-    }
+    auto lock = locks_.find(key);
+    if (!lock) locks_.put(key, lock = std::make_shared<redis_lock>(server_, key));
     return lock;
   }
 
@@ -65,20 +53,16 @@ class redis_store final : public store {
     server_->renewals.close();
     server_->grants.close();
   }
-  void compare_clocks(const redisReply& seconds, const redisReply& micros, core::time_point sent);
   result<void> append_statuses(std::span<const std::string> keys, core::time_point until,
                                std::vector<lock_status>& to);
 
   const std::shared_ptr<server> server_;
-  // The renewing thread's: how far the server's clock is ahead of ours, and how sure that is.
-  std::optional<core::duration> clock_offset_;
-  core::duration clock_doubt_{};
+  core::clock_watch clock_;  // the renewing thread's
 
   std::mutex m_;
   // Protected by m_. Names in use, or with a release under way, which must be known to whoever
   // asks for the name next.
-  std::unordered_map<std::string, std::weak_ptr<redis_lock>> locks_;
-  std::size_t purge_at_ = 1024;
+  core::weak_names<redis_lock> locks_;
 };
 
 result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
@@ -91,7 +75,7 @@ result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
   args.reserve(2 * leases.size());
   for (const auto& one : leases) {
     keys.push_back(static_cast<redis_lock*>(one.lock)->key());
-    ttls.push_back(std::to_string(std::chrono::ceil<std::chrono::milliseconds>(one.ttl).count()));
+    ttls.push_back(milliseconds_text(one.ttl));
     args.push_back(one.id.text());
     args.push_back(ttls.back());
   }
@@ -100,37 +84,18 @@ result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   if (fields.size() != leases.size() + 2) {
-    return fail(errc::incompatible,
-                server_->renewals.node() + " gave an answer that makes no sense for our script");
+    return fail(strange_answer(server_->renewals.node()));
   }
-  compare_clocks(*fields[0], *fields[1], counted_from);
+  const auto step = clock_.look(read_time(*fields[0], *fields[1]), counted_from, runtime::now());
+  if (step != core::duration::zero() && server_->events.clock_stepped) {
+    server_->events.clock_stepped(step);
+  }
   std::vector<renewal> all;
   all.reserve(leases.size());
   for (std::size_t i = 0; i < leases.size(); ++i) {
     all.push_back(read_renewal(*fields[i + 2], leases[i].ttl, counted_from));
   }
   return all;
-}
-
-// Redis expires keys by its wall clock. If that jumps, leases end early or late; fencing survives
-// it, and a person should hear of it.
-void redis_store::compare_clocks(const redisReply& seconds, const redisReply& micros,
-                                 core::time_point sent) {
-  const auto number = [](const redisReply& r) {
-    return std::atoll(std::string{text_of(r)}.c_str());
-  };
-  const core::duration theirs =
-      std::chrono::seconds{number(seconds)} + std::chrono::microseconds{number(micros)};
-  const auto received = runtime::now();
-  const auto offset = theirs - sent.time_since_epoch();
-  const auto step = clock_offset_ ? offset - *clock_offset_ : core::duration::zero();
-  const auto doubt = received - sent;
-  const auto tolerated = clock_step_noticed + doubt + clock_doubt_;
-  clock_offset_ = offset;
-  clock_doubt_ = doubt;
-  if ((step > tolerated || step < -tolerated) && server_->events.clock_stepped) {
-    server_->events.clock_stepped(step);
-  }
 }
 
 result<void> redis_store::append_statuses(std::span<const std::string> keys, core::time_point until,
@@ -163,17 +128,9 @@ result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
                                                    core::duration timeout) {
   std::vector<lock_status> all;
   std::string cursor = "0";
-  // The prefix is literal text, the rest a pattern.
-  std::string match;
-  for (const char c : server_->prefix) {
-    if (std::string_view{"*?[]\\"}.find(c) != std::string_view::npos) match += '\\';
-    match += c;
-  }
-  match += pattern;
+  const auto match = scan_pattern(server_->prefix, pattern);
   do {
-    command scan{8};
-    scan.arg("SCAN").arg(cursor).arg("MATCH").arg(match);
-    scan.arg("COUNT").arg(static_cast<long long>(scan_count)).arg("TYPE").arg("string");
+    const auto scan = scan_step(cursor, match);
     auto answer = server_->calls.look(scan.bytes(), core::after(runtime::now(), timeout));
     if (!answer) return fail(std::move(answer.error()));
     const auto fields = elements_of(**answer);

@@ -1,12 +1,11 @@
 #include "stores/redis/server.hpp"
 
-#include <unistd.h>
-
 #include <array>
 #include <thread>
 
 #include "core/release_machine.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/host.hpp"
 #include "runtime/random.hpp"
 #include "runtime/sleep.hpp"
 #include "stores/redis/layout.hpp"
@@ -18,12 +17,6 @@ namespace {
 // Long enough that a busy client sweeps seldom, short enough that a release whose script the
 // server had forgotten is sent again soon.
 constexpr core::duration sweep_pause = std::chrono::milliseconds{50};
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
 
 }  // namespace
 
@@ -41,7 +34,7 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
       prefix{std::move(config.prefix)},
       share_with_foreign{config.share_with_foreign},
       promises{std::move(config.promises)},
-      host{host_name()},
+      host{runtime::host_name()},
       background_{std::move(background)} {}
 
 void server::release_began() noexcept {

@@ -1,13 +1,13 @@
 #include "stores/redlock/node_set.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
 
 #include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/host.hpp"
+#include "stores/redis/script_values.hpp"
 #include "stores/redis/server_error.hpp"
 
 namespace holdfast::stores::redlock {
@@ -26,12 +26,6 @@ constexpr core::duration look_patience = std::chrono::seconds{1};
 constexpr core::duration look_pause_max = std::chrono::seconds{1};
 constexpr core::duration look_pause_min = milliseconds{20};
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
-
 std::vector<std::string> sorted_names(const redlock_config& config) {
   std::vector<std::string> names;
   for (const auto& one : config.nodes)
@@ -45,7 +39,7 @@ std::string describe(const redlock_config& config) {
   for (const auto& one : sorted_names(config))
     text += (text.empty() ? "" : ",") + one;
   return text + " (epoch " + std::to_string(config.epoch) + ", max_ttl " +
-         milliseconds_text(config.max_ttl) + " ms)";
+         redis::milliseconds_text(config.max_ttl) + " ms)";
 }
 
 // FNV-1a: tells sets apart that differ by mistake, which is all it is for.
@@ -75,7 +69,7 @@ constexpr std::array<std::string_view, 1> record_keys{record_key};
 
 node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> background)
     : config{std::move(given)},
-      host{host_name()},
+      host{runtime::host_name()},
       description{describe(config)},
       background_{std::move(background)},
       // One thread for each node that hangs while it is connected to, and some to be had then.
@@ -163,7 +157,7 @@ result<void> node_set::prepare(std::size_t node, redis::channel& fresh, core::ti
     load.arg("SCRIPT").arg("LOAD").arg(script->source);
     if (const auto loaded = say(load.bytes()); !loaded) return fail(loaded.error());
   }
-  const auto max_ttl = milliseconds_text(config.max_ttl);
+  const auto max_ttl = redis::milliseconds_text(config.max_ttl);
   const std::array<std::string_view, 3> args{nodes_[node].config, description, max_ttl};
   const auto enrolled = say(redis::script_call{scripts::enrol, record_keys, args}.by_source());
   if (!enrolled) return fail(enrolled.error());
@@ -231,7 +225,7 @@ void node_set::look_after_nodes() {
 }
 
 std::vector<node_set::standing> node_set::survey(core::time_point until) const {
-  const auto max_ttl = milliseconds_text(config.max_ttl);
+  const auto max_ttl = redis::milliseconds_text(config.max_ttl);
   const auto asked = ask_all();
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const std::array<std::string_view, 3> args{nodes_[i].config, description, max_ttl};
@@ -302,7 +296,7 @@ void take_higher(highest_counters& highest, const redisReply& record) {
   for (std::size_t f = 0; f + 1 < fields.size(); f += 2) {
     if (!text_of(*fields[f]).starts_with("c:")) continue;
     auto& most = highest[std::string{text_of(*fields[f])}];
-    most = std::max(most, read_number(text_of(*fields[f + 1])));
+    most = std::max(most, redis::read_number(text_of(*fields[f + 1])));
   }
 }
 
@@ -357,7 +351,7 @@ result<node_set::counters> node_set::counters_left(core::time_point until) const
 
 result<void> node_set::admit(std::size_t node, const standing& seen, admit_mode mode,
                              const counters& least, core::time_point until) const {
-  const auto max_ttl = milliseconds_text(config.max_ttl);
+  const auto max_ttl = redis::milliseconds_text(config.max_ttl);
   std::vector<std::string_view> args{nodes_[node].config, description, max_ttl, seen.run_id,
                                      mode == admit_mode::waited ? "waited"
                                      : mode == admit_mode::kept ? "kept"

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "core/backoff.hpp"
 #include "core/renewal_round.hpp"
 #include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
+#include "stores/redis/script_values.hpp"
 #include "stores/redlock/vote_round.hpp"
 
 namespace holdfast::stores::redlock {
@@ -15,6 +17,7 @@ namespace holdfast::stores::redlock {
 namespace {
 
 using redis::elements_of;
+using redis::milliseconds_text;
 using redis::text_of;
 using std::chrono::milliseconds;
 
@@ -33,9 +36,7 @@ std::uint64_t wall_us() {
 }
 
 core::duration ask_again() {
-  constexpr auto spread = static_cast<std::uint64_t>((ask_again_max - ask_again_min).count());
-  return ask_again_min +
-         core::duration{static_cast<core::duration::rep>(runtime::random_bits() % spread)};
+  return core::between(ask_again_min, ask_again_max, runtime::random_bits());
 }
 
 std::string_view id_of(std::string_view value) { return value.substr(0, core::owner_id::digits); }
@@ -337,17 +338,12 @@ result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration tt
   std::vector<extension> said(answers.size());
   failure why{errc::outcome_unknown, "too few nodes answered", {}};
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (!answers[i] || !*answers[i]) {
-      why.nodes.push_back({set_->names()[i], answers[i] ? answers[i]->error().message
-                                                        : std::string{"no answer in time"}});
+    auto answer = usable_answer(answers[i], set_->names()[i], set_->set());
+    if (!answer) {
+      why.nodes.push_back({set_->names()[i], std::move(answer.error().message)});
       continue;
     }
-    const auto& answer = ***answers[i];
-    if (auto refusal = read_refusal(answer, set_->names()[i], set_->set())) {
-      why.nodes.push_back({set_->names()[i], std::move(refusal->message)});
-      continue;
-    }
-    if (const auto fields = elements_of(answer); fields.size() == 3) {
+    if (const auto fields = elements_of(**answer); fields.size() == 3) {
       said[i] = read_extension(*fields[2]);
     }
   }
@@ -401,7 +397,7 @@ result<lock_status> judge_status(std::string name, std::span<const node_view> vi
   return status;
 }
 
-result<lock_status> redlock_lock::inspect(core::time_point until) {
+redlock_lock::sight redlock_lock::look(core::time_point until) {
   const std::array<std::string_view, 2> keys{record_key, key_};
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
@@ -409,27 +405,30 @@ result<lock_status> redlock_lock::inspect(core::time_point until) {
     asked->ask(i, redis::script_call{scripts::inspect, keys, args});
   }
   const auto answers = asked->gather(until);
-  std::vector<node_view> views(answers.size());
-  std::vector<node_answer> problems;
+  sight seen{std::vector<node_view>(answers.size()), {}, {}};
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (!answers[i] || !*answers[i]) {
-      problems.push_back({set_->names()[i], answers[i] ? answers[i]->error().message
-                                                       : std::string{"no answer in time"}});
+    auto answer = usable_answer(answers[i], set_->names()[i], set_->set());
+    if (!answer) {
+      const bool refused = answers[i] && *answers[i];
+      if (refused && !seen.mixed && answer.error().code == errc::incompatible) {
+        seen.mixed = answer.error();
+      }
+      seen.problems.push_back({set_->names()[i], std::move(answer.error().message)});
       continue;
     }
-    const auto& answer = ***answers[i];
-    if (auto refusal = read_refusal(answer, set_->names()[i], set_->set())) {
-      if (refusal->code == errc::incompatible) return fail(std::move(*refusal));
-      problems.push_back({set_->names()[i], std::move(refusal->message)});
-      continue;
-    }
-    const auto fields = elements_of(answer);
-    if (fields.size() < 2) continue;
-    views[i] = {true, std::string{text_of(*fields[0])}, read_pttl(*fields[1])};
+    const auto fields = elements_of(**answer);
+    if (fields.size() != 2) continue;
+    seen.views[i] = {true, std::string{text_of(*fields[0])}, redis::read_pttl(*fields[1])};
   }
-  auto status = judge_status(key_.substr(set_->config.prefix.size()), views);
+  return seen;
+}
+
+result<lock_status> redlock_lock::inspect(core::time_point until) {
+  auto seen = look(until);
+  if (seen.mixed) return fail(std::move(*seen.mixed));
+  auto status = judge_status(key_.substr(set_->config.prefix.size()), seen.views);
   if (!status) {
-    status.error().nodes = std::move(problems);
+    status.error().nodes = std::move(seen.problems);
     for (const auto& one : status.error().nodes)
       status.error().message += "; " + one.node + ": " + one.said;
   }
@@ -438,21 +437,7 @@ result<lock_status> redlock_lock::inspect(core::time_point until) {
 
 result<void> redlock_lock::break_with(fencing_token token, core::time_point until) {
   // Who it is first: nodes that were not raised know it by another token.
-  const std::array<std::string_view, 2> keys{record_key, key_};
-  const auto asked = set_->ask_all();
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    const std::array<std::string_view, 1> args{set_->nodes()[i].config};
-    asked->ask(i, redis::script_call{scripts::inspect, keys, args});
-  }
-  const auto answers = asked->gather(until);
-  std::vector<node_view> views(answers.size());
-  std::optional<core::owner_id> owner;
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (!answers[i] || !*answers[i]) continue;
-    const auto fields = elements_of(***answers[i]);
-    if (fields.size() != 2) continue;
-    views[i] = {true, std::string{text_of(*fields[0])}, read_pttl(*fields[1])};
-  }
+  const auto views = look(until).views;
   auto status = judge_status({}, views);
   if (!status) return fail(std::move(status.error()));
   if (!status->holder) return fail(errc::not_held, "nobody holds the lock; nothing was changed");
@@ -465,6 +450,7 @@ result<void> redlock_lock::break_with(fencing_token token, core::time_point unti
     return fail(errc::not_held, "the lock is held with token " + to_string(status->holder->token) +
                                     ", not " + to_string(token) + "; nothing was changed");
   }
+  std::optional<core::owner_id> owner;
   for (const auto& one : views) {
     const auto holder = redis::parse_holder(one.value);
     if (holder && holder->token == token) owner = core::owner_id::parse(id_of(one.value));

@@ -22,6 +22,14 @@ struct extension {
 };
 [[nodiscard]] extension read_extension(const redisReply& answer);
 
+// What the nodes say of one lock, put together: held by whoever has a majority.
+struct node_view {
+  bool known = false;
+  std::string value{};  // empty: free
+  std::optional<core::duration> remaining{};
+};
+[[nodiscard]] result<lock_status> judge_status(std::string name, std::span<const node_view> views);
+
 class redlock_lock final : public store_lock, public std::enable_shared_from_this<redlock_lock> {
  public:
   redlock_lock(std::shared_ptr<node_set> on, std::string key);
@@ -59,6 +67,12 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
  private:
   struct waiting;
   [[nodiscard]] waiting& memory_of(attempt& who) const;
+  struct sight {
+    std::vector<node_view> views;  // of each node
+    std::vector<node_answer> problems;
+    std::optional<failure> mixed;  // a node belongs to another set, or makes no sense
+  };
+  [[nodiscard]] sight look(core::time_point until);
   void repair(std::size_t node, const core::owner_id& id, const std::string& value,
               core::duration ttl);
 
@@ -74,13 +88,5 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   // With what their waiter was called in line, if it was there.
   std::map<core::owner_id, std::string> held_;
 };
-
-// What the nodes say of one lock, put together: held by whoever has a majority.
-struct node_view {
-  bool known = false;
-  std::string value{};  // empty: free
-  std::optional<core::duration> remaining{};
-};
-[[nodiscard]] result<lock_status> judge_status(std::string name, std::span<const node_view> views);
 
 }  // namespace holdfast::stores::redlock

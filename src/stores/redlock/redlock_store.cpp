@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <mutex>
 #include <set>
-#include <unordered_map>
 
+#include "core/clock_watch.hpp"
+#include "core/weak_names.hpp"
 #include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
 #include "stores/redis/layout.hpp"
+#include "stores/redis/script_values.hpp"
 #include "stores/redlock/node_set.hpp"
 #include "stores/redlock/redlock_lock.hpp"
 
@@ -15,17 +17,11 @@ namespace holdfast::stores::redlock {
 
 namespace {
 
-using redis::command;
 using redis::elements_of;
 using redis::text_of;
 
 constexpr std::size_t renewals_per_call = 100;
-// list() is for people: more than this is cut, and walking the keys is paced by SCAN's COUNT.
-constexpr std::size_t listed_max = 10'000;
-constexpr std::size_t scan_count = 500;
 constexpr std::size_t inspected_per_call = 100;
-// Between two renewals a node's clock and ours advance alike, but for delays of a request.
-constexpr core::duration clock_step_noticed = std::chrono::seconds{1};
 
 class redlock_store final : public store {
  public:
@@ -40,19 +36,10 @@ class redlock_store final : public store {
 
   result<std::shared_ptr<store_lock>> open(std::string_view name) override {
     auto key = set_->config.prefix + std::string{name};
-    if (key.starts_with(redis::reserved_prefix)) {
-      return fail(errc::invalid_argument, "names that begin with \"" +
-                                              std::string{redis::reserved_prefix} +
-                                              "\" are kept for Holdfast's own keys");
-    }
+    if (auto ok = redis::check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
-    auto& known = locks_[key];
-    auto lock = known.lock();
-    if (!lock) known = lock = std::make_shared<redlock_lock>(set_, key);
-    if (locks_.size() >= purge_at_) {
-      std::erase_if(locks_, [](const auto& one) { return one.second.expired(); });
-      purge_at_ = std::max(purge_at_, 2 * locks_.size());
-    }
+    auto lock = locks_.find(key);
+    if (!lock) locks_.put(key, lock = std::make_shared<redlock_lock>(set_, key));
     return lock;
   }
 
@@ -66,21 +53,14 @@ class redlock_store final : public store {
   void close() noexcept override { set_->close(); }
 
  private:
-  struct node_clock {
-    std::optional<core::duration> offset;
-    core::duration doubt{};
-  };
-  void compare_clocks(std::size_t node, std::span<redisReply* const> fields, core::time_point sent);
   [[nodiscard]] std::set<std::string> keys_on(std::size_t node, const std::string& match,
                                               core::duration timeout) const;
 
   const std::shared_ptr<node_set> set_;
-  std::vector<node_clock> clocks_;  // the renewing thread's
+  std::vector<core::clock_watch> clocks_;  // of the nodes; the renewing thread's
 
   std::mutex m_;
-  // Protected by m_.
-  std::unordered_map<std::string, std::weak_ptr<redlock_lock>> locks_;
-  std::size_t purge_at_ = 1024;
+  core::weak_names<redlock_lock> locks_;  // protected by m_
 };
 
 result<std::vector<renewal>> redlock_store::renew(std::span<const held> leases,
@@ -91,7 +71,7 @@ result<std::vector<renewal>> redlock_store::renew(std::span<const held> leases,
   std::vector<std::string_view> args{{}};
   for (const auto& one : leases) {
     keys.push_back(static_cast<redlock_lock*>(one.lock)->key());
-    ttls.push_back(milliseconds_text(one.ttl));
+    ttls.push_back(redis::milliseconds_text(one.ttl));
     args.push_back(one.id.text());
     args.push_back(ttls.back());
   }
@@ -108,20 +88,20 @@ result<std::vector<renewal>> redlock_store::renew(std::span<const held> leases,
   std::vector<std::vector<extension>> said(leases.size(), std::vector<extension>(nodes));
   failure why{errc::outcome_unknown, "too few nodes answered", {}};
   for (std::size_t i = 0; i < nodes; ++i) {
-    if (!answers[i] || !*answers[i]) {
-      why.nodes.push_back({set_->names()[i], answers[i] ? answers[i]->error().message
-                                                        : std::string{"no answer in time"}});
+    auto answer = usable_answer(answers[i], set_->names()[i], set_->set());
+    if (!answer) {
+      const bool refused = answers[i] && *answers[i];
+      if (refused && asks_for_admission(***answers[i])) set_->look_after_nodes();
+      why.nodes.push_back({set_->names()[i], std::move(answer.error().message)});
       continue;
     }
-    const auto& answer = ***answers[i];
-    if (auto refusal = read_refusal(answer, set_->names()[i], set_->set())) {
-      if (asks_for_admission(answer)) set_->look_after_nodes();
-      why.nodes.push_back({set_->names()[i], std::move(refusal->message)});
-      continue;
-    }
-    const auto fields = elements_of(answer);
+    const auto fields = elements_of(**answer);
     if (fields.size() != leases.size() + 2) continue;
-    compare_clocks(i, fields, counted_from);
+    const auto theirs = redis::read_time(*fields[0], *fields[1]);
+    const auto step = clocks_[i].look(theirs, counted_from, runtime::now());
+    if (step != core::duration::zero() && set_->events.clock_stepped) {
+      set_->events.clock_stepped(step);
+    }
     for (std::size_t l = 0; l < leases.size(); ++l)
       said[l][i] = read_extension(*fields[l + 2]);
   }
@@ -138,34 +118,13 @@ result<std::vector<renewal>> redlock_store::renew(std::span<const held> leases,
   return all;
 }
 
-// A node expires keys by its wall clock. If that jumps, its vote ends early or late; a majority of
-// the others and the tokens survive that, and a person should hear of it.
-void redlock_store::compare_clocks(std::size_t node, std::span<redisReply* const> fields,
-                                   core::time_point sent) {
-  const core::duration theirs = std::chrono::seconds{read_number(text_of(*fields[0]))} +
-                                std::chrono::microseconds{read_number(text_of(*fields[1]))};
-  auto& clock = clocks_[node];
-  const auto offset = theirs - sent.time_since_epoch();
-  const auto step = clock.offset ? offset - *clock.offset : core::duration::zero();
-  const auto doubt = runtime::now() - sent;
-  const auto tolerated = clock_step_noticed + doubt + clock.doubt;
-  clock.offset = offset;
-  clock.doubt = doubt;
-  if ((step > tolerated || step < -tolerated) && set_->events.clock_stepped) {
-    set_->events.clock_stepped(step);
-  }
-}
-
 std::set<std::string> redlock_store::keys_on(std::size_t node, const std::string& match,
                                              core::duration timeout) const {
   std::set<std::string> keys;
   std::string cursor = "0";
   do {
-    command scan{8};
-    scan.arg("SCAN").arg(cursor).arg("MATCH").arg(match);
-    scan.arg("COUNT").arg(static_cast<long long>(scan_count)).arg("TYPE").arg("string");
     const auto asked = set_->ask_all();
-    asked->ask(node, scan);
+    asked->ask(node, redis::scan_step(cursor, match));
     const auto answers = asked->gather(core::after(runtime::now(), timeout));
     if (!answers[node] || !*answers[node]) break;
     const auto fields = elements_of(***answers[node]);
@@ -174,7 +133,7 @@ std::set<std::string> redlock_store::keys_on(std::size_t node, const std::string
     for (const auto* one : elements_of(*fields[1])) {
       if (!text_of(*one).starts_with(redis::reserved_prefix)) keys.emplace(text_of(*one));
     }
-  } while (cursor != "0" && keys.size() < listed_max);
+  } while (cursor != "0" && keys.size() < redis::listed_max);
   return keys;
 }
 
@@ -182,12 +141,7 @@ std::set<std::string> redlock_store::keys_on(std::size_t node, const std::string
 // some may be down.
 result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
                                                      core::duration timeout) {
-  std::string match;
-  for (const char c : set_->config.prefix) {
-    if (std::string_view{"*?[]\\"}.find(c) != std::string_view::npos) match += '\\';
-    match += c;
-  }
-  match += pattern;
+  const auto match = redis::scan_pattern(set_->config.prefix, pattern);
   std::set<std::string> keys;
   for (std::size_t i = 0; i < set_->nodes().size(); ++i)
     keys.merge(keys_on(i, match, timeout));
@@ -210,7 +164,8 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
         if (!answers[i] || !*answers[i]) continue;
         const auto fields = elements_of(***answers[i]);
         if (fields.size() != 2 * count) continue;
-        views[i] = {true, std::string{text_of(*fields[2 * k])}, read_pttl(*fields[2 * k + 1])};
+        views[i] = {true, std::string{text_of(*fields[2 * k])},
+                    redis::read_pttl(*fields[2 * k + 1])};
       }
       auto status = judge_status(all_keys[from + k].substr(set_->config.prefix.size()), views);
       if (!status) return fail(std::move(status.error()));

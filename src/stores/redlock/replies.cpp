@@ -1,17 +1,20 @@
 #include "stores/redlock/replies.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include <holdfast/status.hpp>
 
 #include "stores/redis/layout.hpp"
+#include "stores/redis/script_values.hpp"
 
 namespace holdfast::stores::redlock {
 
 namespace {
 
 using redis::elements_of;
+using redis::read_number;
+using redis::read_pttl;
+using redis::strange_answer;
 using redis::text_of;
 
 constexpr std::size_t shown_max = 512;
@@ -28,27 +31,6 @@ core::vote refusal(failure why) {
 }
 
 }  // namespace
-
-std::uint64_t read_number(std::string_view text) noexcept {
-  std::uint64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-failure strange_answer(const std::string& node) {
-  return {errc::incompatible, node + " gave an answer that makes no sense for our script", {}};
-}
-
-std::string milliseconds_text(core::duration value) {
-  return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(value).count());
-}
-
-std::optional<core::duration> read_pttl(const redisReply& pttl) {
-  if (pttl.type != REDIS_REPLY_INTEGER || pttl.integer < 0) return std::nullopt;
-  // Another client may have set any expiry; beyond this, nanoseconds overflow.
-  constexpr long long longest_ms = 1000LL * 3600 * 24 * 365 * 100;
-  return std::chrono::milliseconds{std::min(pttl.integer, longest_ms)};
-}
 
 bool asks_for_admission(const redisReply& answer) {
   const auto fields = elements_of(answer);
@@ -98,6 +80,14 @@ std::optional<failure> read_refusal(const redisReply& answer, const std::string&
                      (wait == 0 ? "max_ttl" : in_seconds(left)) +
                      "; if the whole set is new, `holdfast redlock init` lets it begin at once",
                  {}};
+}
+
+result<const redisReply*> usable_answer(const std::optional<result<redis::reply>>& answer,
+                                        const std::string& node, const set_names& set) {
+  if (!answer) return fail(errc::outcome_unknown, "no answer in time");
+  if (!*answer) return fail(answer->error());
+  if (auto why = read_refusal(***answer, node, set)) return fail(std::move(*why));
+  return (*answer)->get();
 }
 
 core::vote read_acquire(const redisReply& answer, const std::string& node, const set_names& set) {

@@ -19,6 +19,10 @@ struct set_names {
 // Why a node refuses to vote; nothing if the answer is no refusal.
 [[nodiscard]] std::optional<failure> read_refusal(const redisReply& answer, const std::string& node,
                                                   const set_names& set);
+// What a node said, if it is of use: an answer, and no refusal.
+[[nodiscard]] result<const redisReply*> usable_answer(
+    const std::optional<result<redis::reply>>& answer, const std::string& node,
+    const set_names& set);
 // Whether the node says that it has to be let in first.
 [[nodiscard]] bool asks_for_admission(const redisReply& answer);
 
@@ -26,12 +30,5 @@ struct set_names {
                                       const set_names& set);
 [[nodiscard]] core::vote read_raise(const redisReply& answer, std::uint64_t asked,
                                     const std::string& node, const set_names& set);
-
-[[nodiscard]] std::uint64_t read_number(std::string_view text) noexcept;
-[[nodiscard]] failure strange_answer(const std::string& node);
-// Milliseconds, rounded up: a node must not let go before we think it does.
-[[nodiscard]] std::string milliseconds_text(core::duration value);
-// Empty: no expiry.
-[[nodiscard]] std::optional<core::duration> read_pttl(const redisReply& pttl);
 
 }  // namespace holdfast::stores::redlock

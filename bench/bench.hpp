@@ -57,6 +57,8 @@ struct result {
 
 // For cases whose baseline is a figure, not a program.
 [[nodiscard]] turn constant(double value);
+// How long a PING takes, in µs, half of the time.
+[[nodiscard]] turn ping_latency(const servers& at);
 
 // Says on stderr what it is doing.
 [[nodiscard]] result measure(const bench_case& one, const effort& how);
@@ -73,5 +75,6 @@ struct result {
 [[nodiscard]] std::vector<bench_case> uncontended_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> contended_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> at_scale_cases(const servers& at);
+[[nodiscard]] std::vector<bench_case> redlock_cases(const servers& at);
 
 }  // namespace holdfast::bench

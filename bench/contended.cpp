@@ -6,6 +6,7 @@
 #include <holdfast/holdfast.hpp>
 
 #include "bench.hpp"
+#include "contending.hpp"
 #include "fifo.hpp"
 #include "hand_rolled.hpp"
 #include "workers.hpp"
@@ -21,33 +22,6 @@ std::int64_t now_ns() { return clock::now().time_since_epoch().count(); }
 
 redisContext* connect(const servers& at) { return ::redisConnect(at.host.c_str(), at.port); }
 
-// One worker: takes and gives back the lock until told to stop.
-template <class Lock, class Unlock>
-void contend(shared_board& all, int me, std::chrono::microseconds hold, bool sampling, Lock lock,
-             Unlock unlock) {
-  long done = 0;
-  while (!all.stop.load(std::memory_order_relaxed)) {
-    const auto asked = clock::now();
-    lock();
-    if (sampling) {
-      all.sample(std::chrono::duration<double, std::micro>(clock::now() - asked).count());
-    }
-    if (all.inside.fetch_add(1) != 0) all.overlaps.fetch_add(1);
-    if (hold.count() > 0) std::this_thread::sleep_for(hold);
-    all.inside.fetch_sub(1);
-    unlock();
-    ++done;
-  }
-  all.done[me] += done;
-}
-
-long total(const shared_board& all) {
-  long sum = 0;
-  for (const auto& one : all.done)
-    sum += one.load();
-  return sum;
-}
-
 double most_by_fewest(const shared_board& all, int workers) {
   long most = 0;
   long fewest = 1L << 60;
@@ -60,13 +34,7 @@ double most_by_fewest(const shared_board& all, int workers) {
 
 void our_worker(const servers& at, shared_board& all, int me, std::chrono::microseconds hold,
                 bool sampling) {
-  client us{at.tcp_url()};
-  auto lock = us.mutex("bench/hot");
-  static_cast<void>(us.status("bench/hot"));  // connected
-  ready_and_wait(all);
-  std::optional<lease> held;
-  contend(
-      all, me, hold, sampling, [&] { held = lock.acquire(); }, [&] { held.reset(); });
+  contend_with_us(at.tcp_url(), all, me, hold, sampling);
 }
 
 void fifo_worker(const servers& at, shared_board& all, int me, std::chrono::microseconds hold,
@@ -191,21 +159,6 @@ turn handoff_latency(const servers& at) {
       static_cast<void>(i);
     });
     auto samples = all->samples();
-    return quantile(samples, 0.5);
-  };
-}
-
-turn ping_latency(const servers& at) {
-  return [at](std::chrono::milliseconds time) {
-    hand_rolled them{connect(at)};
-    std::vector<double> samples;
-    const auto end = clock::now() + time;
-    while (clock::now() < end) {
-      const auto start = clock::now();
-      them.ping();
-      samples.push_back(std::chrono::duration<double, std::micro>(clock::now() - start).count());
-      std::this_thread::sleep_for(std::chrono::microseconds{300});
-    }
     return quantile(samples, 0.5);
   };
 }

@@ -2,6 +2,8 @@
 #include <cstdio>
 
 #include "bench.hpp"
+#include "hand_rolled.hpp"
+#include "pairs.hpp"
 
 namespace holdfast::bench {
 
@@ -15,6 +17,18 @@ double quantile(std::vector<double>& of, double share) {
 
 turn constant(double value) {
   return [value](std::chrono::milliseconds) { return value; };
+}
+
+turn ping_latency(const servers& at) {
+  return [at](std::chrono::milliseconds time) {
+    hand_rolled them{::redisConnect(at.host.c_str(), at.port)};
+    return quantile_of_calls(time, 0.5, [&] {
+      const auto start = std::chrono::steady_clock::now();
+      them.ping();
+      return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+          .count();
+    });
+  };
 }
 
 double median(std::vector<double> of) { return quantile(of, 0.5); }

@@ -8,28 +8,11 @@
 
 #include "bench.hpp"
 #include "hand_rolled.hpp"
+#include "pairs.hpp"
 
 namespace holdfast::bench {
 
 namespace {
-
-using clock = std::chrono::steady_clock;
-
-// How often `pair` ran in a second.
-template <class Pair>
-double per_second(std::chrono::milliseconds time, Pair pair) {
-  constexpr int between_looks = 16;
-  for (int i = 0; i < 200; ++i)
-    pair();  // connections, scripts, caches
-  const auto start = clock::now();
-  std::uint64_t done = 0;
-  while (clock::now() - start < time) {
-    for (int i = 0; i < between_looks; ++i)
-      pair();
-    done += between_looks;
-  }
-  return static_cast<double>(done) / std::chrono::duration<double>(clock::now() - start).count();
-}
 
 // The same in several threads, each with a pair of its own.
 template <class MakePair>

@@ -84,12 +84,18 @@ inline void run_workers(shared_board& all, int count, std::chrono::milliseconds 
     }
     children.push_back(child);
   }
-  while (all.ready.load() < count)
-    ::usleep(200);
-  all.go = true;
-  ::usleep(static_cast<useconds_t>(time.count() * 1000));
-  all.stop = true;
   bool failed = false;
+  while (all.ready.load() < count && !failed) {
+    ::usleep(200);
+    for (const pid_t child : children) {
+      siginfo_t ended{};
+      ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
+      failed = failed || ended.si_pid != 0;
+    }
+  }
+  all.go = true;
+  if (!failed) ::usleep(static_cast<useconds_t>(time.count() * 1000));
+  all.stop = true;
   for (const pid_t child : children) {
     int status = 0;
     ::waitpid(child, &status, 0);

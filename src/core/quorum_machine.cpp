@@ -23,11 +23,28 @@ std::size_t quorum_machine::count(auto&& which) const {
   return static_cast<std::size_t>(std::count_if(places_.begin(), places_.end(), which));
 }
 
-quorum_machine::steps quorum_machine::start() const {
+quorum_machine::steps quorum_machine::start() {
+  if (rule_.first.empty()) return ask_the_rest();
   steps all;
-  for (std::size_t i = 0; i < places_.size(); ++i)
-    all.push_back({quorum_step::verb::acquire, i, rule_.proposal});
+  for (const auto node : rule_.first) {
+    places_.at(node).is = state::asked;
+    all.push_back({quorum_step::verb::acquire, node, rule_.proposal});
+  }
   return all;
+}
+
+quorum_machine::steps quorum_machine::ask_the_rest() {
+  steps all;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (was_asked(i)) continue;
+    places_[i].is = state::asked;
+    all.push_back({quorum_step::verb::acquire, i, rule_.proposal});
+  }
+  return all;
+}
+
+bool quorum_machine::asked_all() const noexcept {
+  return count([](const place& p) { return p.is == state::unasked; }) == 0;
 }
 
 void quorum_machine::take(place& from, vote v) {
@@ -83,8 +100,11 @@ quorum_machine::steps quorum_machine::on_silence(std::size_t node, time_point no
   return evaluate(now);
 }
 
+quorum_machine::steps quorum_machine::on_delay() { return decided() ? steps{} : ask_the_rest(); }
+
 quorum_machine::steps quorum_machine::on_give_up(time_point now) {
   if (decided()) return {};
+  given_up_ = true;
   for (auto& one : places_)
     one.silent = one.silent || one.is == state::asked || one.raising != 0;
   return evaluate(now);
@@ -96,15 +116,29 @@ bool quorum_machine::waits_for(std::size_t node) const noexcept {
          (one.is == state::asked || (one.is == state::holds && one.raising != 0));
 }
 
+bool quorum_machine::waits_for_all() const noexcept {
+  const auto there = count([&](const place& p) {
+    return p.is == state::holds && (raise_to_ == 0 || p.raised == raise_to_);
+  });
+  const auto coming = count([](const place& p) {
+    return !p.silent && (p.is == state::asked || (p.is == state::holds && p.raising != 0));
+  });
+  return there + coming <= majority_of(places_.size());
+}
+
 bool quorum_machine::may_hold(std::size_t node) const noexcept {
   const auto& one = places_[node];
-  return one.is != state::out || one.unsure;
+  return one.is == state::asked || one.is == state::holds || one.unsure;
 }
 
 quorum_machine::steps quorum_machine::evaluate(time_point now) {
   const auto majority = majority_of(places_.size());
   const auto holding = count([](const place& p) { return p.is == state::holds; });
   const auto coming = count([](const place& p) { return p.is == state::asked && !p.silent; });
+  const auto left = given_up_ ? 0 : count([](const place& p) { return p.is == state::unasked; });
+  const bool hurry = coming == 0 || count([](const place& p) {
+                                      return p.is == state::out && p.said && is_failure(*p.said);
+                                    }) > 0;
   if (now >= rule_.valid_until) {
     return refuse(holding > 0 ? quorum_outcome::late : kind_of_refusal());
   }
@@ -115,7 +149,8 @@ quorum_machine::steps quorum_machine::evaluate(time_point now) {
       return {};
     }
     if (holding >= majority) return raise_higher();
-    return holding + coming < majority ? refuse(kind_of_refusal()) : steps{};
+    if (holding + coming + left < majority) return refuse(kind_of_refusal());
+    return holding + coming < majority && hurry ? ask_the_rest() : steps{};
   }
   const auto raised =
       count([&](const place& p) { return p.is == state::holds && p.raised == raise_to_; });
@@ -128,6 +163,11 @@ quorum_machine::steps quorum_machine::evaluate(time_point now) {
   const auto rising = count(
       [&](const place& p) { return p.is == state::holds && p.raising == raise_to_ && !p.silent; });
   if (raised + rising + coming >= majority) return more;
+  if (left > 0) {
+    const auto others = ask_the_rest();
+    more.insert(more.end(), others.begin(), others.end());
+    return more;
+  }
   const auto reachable = count([](const place& p) { return p.is == state::holds && !p.silent; });
   if (reachable < majority || raises_ >= raises_max) return refuse(kind_of_refusal());
   return raise_higher();
@@ -207,7 +247,9 @@ failure quorum_machine::why(std::span<const std::string> names, duration node_ti
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const auto& one = places_[i];
     std::string text;
-    if (one.is == state::asked || one.silent) {
+    if (one.is == state::unasked) {
+      text = "not asked";
+    } else if (one.is == state::asked || one.silent) {
       text = one.silent ? "no answer in " + in_milliseconds(node_timeout)
                         : std::string{"not waited for"};
       codes.push_back(errc::store_unreachable);

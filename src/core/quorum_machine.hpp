@@ -49,6 +49,8 @@ struct quorum_rule {
   std::size_t nodes = 0;
   std::uint64_t proposal = 0;
   time_point valid_until{};  // a grant that is complete later is worth nothing
+  // Who is asked first: a majority at least (core/first_asked.hpp). Empty: all.
+  std::vector<std::size_t> first{};
 };
 
 // What to send to one node.
@@ -76,7 +78,12 @@ enum class quorum_outcome {
 // | our key on a majority, not all fresh    | raise all of them to q = highest seen + 1       |
 // | raised to q on a majority               | granted, with q                                 |
 // | our key on a majority, q out of reach   | raise higher, `raises_max` times in all         |
+// | the first asked do not suffice          | the others are asked as well                    |
 // | a majority is out of reach, or too late | released wherever our key may be                |
+//
+// The first asked do not suffice if one of them fails or refuses, if one is slow, or if all have
+// answered. One that is busy is no reason yet: where the lock is held, the others that were asked
+// will say the same, and asking the rest would only be in the holder's way.
 //
 // A node that is silent is no longer waited for; if it answers before the decision, it counts, and
 // a key that it grants after a refusal is released as it comes.
@@ -89,11 +96,13 @@ class quorum_machine {
 
   explicit quorum_machine(const quorum_rule& rule);
 
-  [[nodiscard]] steps start() const;
+  [[nodiscard]] steps start();
   // `v` answers the acquire, or the raise, that was sent to this node. Late ones are welcome.
   [[nodiscard]] steps on_vote(std::size_t node, vote v, time_point now);
   // Nothing came in the time that a node has: it is not waited for any more.
   [[nodiscard]] steps on_silence(std::size_t node, time_point now);
+  // Those asked first take longer than they use to.
+  [[nodiscard]] steps on_delay();
   // The caller's time is up.
   [[nodiscard]] steps on_give_up(time_point now);
 
@@ -102,8 +111,14 @@ class quorum_machine {
   [[nodiscard]] std::uint64_t token() const noexcept { return token_; }
   // Whether the decision still needs this node's answer.
   [[nodiscard]] bool waits_for(std::size_t node) const noexcept;
+  // Whether nothing is decided before all of those have answered.
+  [[nodiscard]] bool waits_for_all() const noexcept;
   // Whether it may hold our key, as far as is known.
   [[nodiscard]] bool may_hold(std::size_t node) const noexcept;
+  [[nodiscard]] bool was_asked(std::size_t node) const noexcept {
+    return places_[node].is != state::unasked;
+  }
+  [[nodiscard]] bool asked_all() const noexcept;
 
   // The highest counter in any answer: the next proposal has to be above it.
   [[nodiscard]] std::uint64_t highest_seen() const noexcept { return highest_; }
@@ -113,9 +128,9 @@ class quorum_machine {
   [[nodiscard]] failure why(std::span<const std::string> names, duration node_timeout) const;
 
  private:
-  enum class state { asked, holds, out };
+  enum class state { unasked, asked, holds, out };
   struct place {
-    state is = state::asked;
+    state is = state::unasked;
     bool silent = false;  // not waited for
     bool unsure = false;  // out, but it may have granted
     bool fresh = false;
@@ -127,6 +142,7 @@ class quorum_machine {
 
   void take(place& from, vote v);
   [[nodiscard]] steps evaluate(time_point now);
+  [[nodiscard]] steps ask_the_rest();
   [[nodiscard]] steps raise_higher();
   [[nodiscard]] steps raise_newcomers();
   [[nodiscard]] steps refuse(quorum_outcome how);
@@ -140,6 +156,7 @@ class quorum_machine {
   std::uint64_t highest_ = 0;
   std::uint64_t raise_to_ = 0;  // zero: not raising
   unsigned raises_ = 0;
+  bool given_up_ = false;
 };
 
 }  // namespace holdfast::core

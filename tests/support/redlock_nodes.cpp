@@ -29,6 +29,13 @@ std::string redlock_nodes::name(std::size_t i) const {
   return "127.0.0.1:" + std::to_string(servers_[i]->port());
 }
 
+std::uint64_t redlock_nodes::calls_of_all(const std::string& command_name) const {
+  std::uint64_t sum = 0;
+  for (const auto& one : servers_)
+    sum += one->calls_of(command_name);
+  return sum;
+}
+
 std::size_t redlock_nodes::holding(const std::string& key) const {
   std::size_t count = 0;
   for (const auto& one : servers_)

@@ -26,6 +26,8 @@ class redlock_nodes {
   // With other options than those given.
   [[nodiscard]] std::string url_with(const std::string& query) const;
   [[nodiscard]] std::string name(std::size_t i) const;  // as errors name it
+  // How often a command ran on any of them.
+  [[nodiscard]] std::uint64_t calls_of_all(const std::string& command_name) const;
   // How many hold this key.
   [[nodiscard]] std::size_t holding(const std::string& key) const;
 

@@ -21,7 +21,16 @@ constexpr std::uint64_t p = 100;
 const std::vector<std::string> names{"n1", "n2", "n3", "n4", "n5"};
 
 quorum_machine machine_for(std::size_t nodes) {
-  return quorum_machine{{.nodes = nodes, .proposal = p, .valid_until = now + 1s}};
+  quorum_machine started{{.nodes = nodes, .proposal = p, .valid_until = now + 1s}};
+  (void)started.start();
+  return started;
+}
+
+quorum_machine machine_asking(std::vector<std::size_t> first) {
+  quorum_machine started{
+      {.nodes = 5, .proposal = p, .valid_until = now + 1s, .first = std::move(first)}};
+  (void)started.start();
+  return started;
 }
 
 vote fresh() { return {.what = kind::fresh, .counter = p}; }
@@ -63,7 +72,7 @@ TEST(QuorumProposal, IsAboveWhatWasSeenAndNotBehindTheClock) {
 }
 
 TEST(QuorumAcquire, AsksEveryNodeAtOnce) {
-  const auto steps = machine_for(5).start();
+  const auto steps = quorum_machine{{.nodes = 5, .proposal = p, .valid_until = now + 1s}}.start();
   EXPECT_EQ(nodes_of(steps, verb::acquire), (list{0, 1, 2, 3, 4}));
   EXPECT_EQ(steps[3].token, p);
 }
@@ -77,6 +86,63 @@ TEST(QuorumAcquire, FreshOnAMajorityGrantsInOneRoundTrip) {
   EXPECT_EQ(m.outcome(), quorum_outcome::granted);
   EXPECT_EQ(m.token(), p);
   EXPECT_TRUE(m.on_vote(1, fresh(), now).empty()) << "one more copy of a held lock is kept";
+}
+
+TEST(QuorumAcquire, BareMajorityAskedFirstSuffices) {
+  quorum_machine m{{.nodes = 5, .proposal = p, .valid_until = now + 1s, .first = {3, 4, 0}}};
+  EXPECT_EQ(nodes_of(m.start(), verb::acquire), (list{3, 4, 0}));
+  EXPECT_TRUE(m.waits_for_all());
+  for (const std::size_t node : {0, 3, 4})
+    EXPECT_TRUE(m.on_vote(node, fresh(), now).empty());
+  EXPECT_EQ(m.outcome(), quorum_outcome::granted);
+  EXPECT_FALSE(m.was_asked(1));
+  EXPECT_FALSE(m.may_hold(1));
+  EXPECT_FALSE(m.asked_all());
+}
+
+TEST(QuorumAcquire, OthersAreAskedAtOnceIfOneOfTheFirstFailsOrRefuses) {
+  auto down = machine_asking({3, 4, 0});
+  const auto after_failure = down.on_vote(4, failed(errc::store_unreachable, "down"), now);
+  EXPECT_EQ(nodes_of(after_failure, verb::acquire), (list{1, 2}));
+  auto forgetful = machine_asking({3, 4, 0});
+  const auto after_refusal = forgetful.on_vote(4, refused(errc::store_refused, "restarted"), now);
+  EXPECT_EQ(nodes_of(after_refusal, verb::acquire), (list{1, 2}));
+}
+
+TEST(QuorumAcquire, OthersAreAskedIfOneOfTheFirstIsSilentOrSlow) {
+  auto silent = machine_asking({3, 4, 0});
+  (void)silent.on_vote(3, fresh(), now);
+  (void)silent.on_vote(4, fresh(), now);
+  EXPECT_EQ(nodes_of(silent.on_silence(0, now), verb::acquire), (list{1, 2}));
+  auto slow = machine_asking({3, 4, 0});
+  EXPECT_EQ(nodes_of(slow.on_delay(), verb::acquire), (list{1, 2}));
+  EXPECT_TRUE(slow.on_delay().empty()) << "once";
+}
+
+// They would be granted what the holder does not have there, and give it back: noise.
+TEST(QuorumAcquire, OthersAreNotAskedWhereTheFirstAreAllBusy) {
+  auto m = machine_asking({3, 4, 0});
+  for (const std::size_t node : {3, 4, 0})
+    EXPECT_TRUE(m.on_vote(node, busy(1s), now).empty());
+  EXPECT_EQ(m.outcome(), quorum_outcome::busy);
+}
+
+TEST(QuorumAcquire, OthersDecideASplitVote) {
+  auto m = machine_asking({3, 4, 0});
+  EXPECT_TRUE(m.on_vote(3, fresh(), now).empty());
+  EXPECT_TRUE(m.on_vote(4, busy(1s), now).empty()) << "the third may be busy, too";
+  EXPECT_EQ(nodes_of(m.on_vote(0, fresh(), now), verb::acquire), (list{1, 2}));
+  EXPECT_TRUE(m.on_vote(1, fresh(), now).empty());
+  EXPECT_EQ(m.outcome(), quorum_outcome::granted);
+}
+
+TEST(QuorumAcquire, NobodyElseIsAskedWhenTheTimeIsUp) {
+  auto m = machine_asking({3, 4, 0});
+  (void)m.on_vote(3, fresh(), now);
+  const auto steps = m.on_give_up(now);
+  EXPECT_TRUE(nodes_of(steps, verb::acquire).empty());
+  EXPECT_EQ(nodes_of(steps, verb::release), (list{0, 3, 4}));
+  EXPECT_NE(m.why(names, 50ms).message.find("not asked"), std::string::npos);
 }
 
 TEST(QuorumAcquire, MajorityOfAnEvenNumberIsMoreThanHalf) {

@@ -1,8 +1,10 @@
 // Many attempts on a model of nodes: requests late, replies lost, keys vanishing at any time. What
 // must hold: tokens in order and never twice, no grant without a majority, nothing left behind.
 // The same schedules on nodes with one rule broken must show a violation, or they show nothing.
+#include <algorithm>
 #include <array>
 #include <deque>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <set>
@@ -84,12 +86,22 @@ class world {
       from.requests[one.node].push_back(one);
   }
 
+  // Half of the time; otherwise all are asked at once.
+  std::vector<std::size_t> some_to_ask_first() {
+    std::vector<std::size_t> nodes(nodes_.size());
+    std::iota(nodes.begin(), nodes.end(), 0);
+    std::shuffle(nodes.begin(), nodes.end(), random_);
+    nodes.resize(pick(2) == 0 ? 0 : core::majority_of(nodes.size()));
+    return nodes;
+  }
+
   // False when nothing is left to happen.
   bool act() {
     if (attempts_.size() < attempts_max_ && (attempts_.empty() || pick(crowding_) == 0)) {
       // Low proposals, so that they collide.
-      attempts_.emplace_back(core::quorum_rule{nodes_.size(), 1 + pick(4), start + 1s},
-                             nodes_.size());
+      attempts_.emplace_back(
+          core::quorum_rule{nodes_.size(), 1 + pick(4), start + 1s, some_to_ask_first()},
+          nodes_.size());
       attempts_.back().floor = highest_;
       send(attempts_.back(), attempts_.back().machine.start());
       return true;
@@ -127,7 +139,7 @@ class world {
       one.replies[n].pop_front();
       send(one, one.machine.on_vote(n, std::move(answer), start));
     } else if (pick(4) == 0) {
-      send(one, one.machine.on_silence(n, start));
+      send(one, pick(2) == 0 ? one.machine.on_delay() : one.machine.on_silence(n, start));
     }
     look(a);
   }
@@ -190,8 +202,11 @@ class world {
     }
   }
 
-  // Every request has arrived: an attempt that was refused holds nothing anywhere.
+  // Every request has arrived: all is decided, and an attempt that was refused holds nothing.
   void check_leftovers() {
+    for (const auto& one : attempts_) {
+      if (!one.machine.decided()) problem_ = "an attempt that waits for nobody";
+    }
     for (const auto& on : nodes_) {
       if (on.key < 0) continue;
       const auto& owner = attempts_[static_cast<std::size_t>(on.key)];

@@ -33,8 +33,8 @@ std::string_view without_arguments(std::string_view said) {
 }  // namespace
 
 script_call::script_call(const scripts::script& which, std::span<const std::string_view> keys,
-                         std::span<const std::string_view> args)
-    : which_{&which}, arguments_{3 + keys.size() + args.size()} {
+                         std::span<const std::string_view> args, std::size_t to_come)
+    : which_{&which}, arguments_{3 + keys.size() + args.size() + to_come} {
   command text{arguments_};
   text.arg("EVALSHA").arg(which.sha1);
   tail_at_ = text.bytes().size();

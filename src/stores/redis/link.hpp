@@ -45,8 +45,9 @@ struct trace {
 // A script with its keys and arguments, ready to be sent.
 class script_call {
  public:
+  // `to_come`: arguments that are added when it is sent.
   script_call(const scripts::script& which, std::span<const std::string_view> keys,
-              std::span<const std::string_view> args);
+              std::span<const std::string_view> args, std::size_t to_come = 0);
   [[nodiscard]] const std::string& by_hash() const noexcept { return by_hash_; }
   [[nodiscard]] const scripts::script* which() const noexcept { return which_; }
   // For a server that does not know the script: after a restart, or SCRIPT FLUSH.

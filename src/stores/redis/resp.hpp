@@ -31,6 +31,11 @@ using reply_reader = std::unique_ptr<redisReader, free_reader>;
   return {r.element, r.elements};
 }
 
+// One argument of a command, as it is sent.
+[[nodiscard]] inline std::string as_argument(std::string_view text) {
+  return "$" + std::to_string(text.size()) + "\r\n" + std::string{text} + "\r\n";
+}
+
 // Builds one command. Appends in place: hiredis' formatter allocates for every command.
 class command {
  public:

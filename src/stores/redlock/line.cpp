@@ -18,6 +18,16 @@ constexpr core::backoff::bounds connect_pace{milliseconds{5}, std::chrono::secon
 
 }  // namespace
 
+std::string request::sent(std::string_view run_id) const {
+  if (!script_) return bytes_;
+  return how_ == form::by_hash ? script_->by_hash() + redis::as_argument(run_id)
+                               : as_source(run_id);
+}
+
+std::string request::as_source(std::string_view run_id) const {
+  return script_->by_source() + redis::as_argument(run_id);
+}
+
 line::line(const redis::endpoint& where, core::duration spin,
            std::shared_ptr<runtime::background> connecting, hooks tell)
     : dialer_{where, {1, core::duration::zero()}, {}},
@@ -29,18 +39,18 @@ line::line(const redis::endpoint& where, core::duration spin,
 line::~line() { close(); }
 
 void line::close() {
-  std::shared_ptr<redis::channel> open;
+  std::shared_ptr<opened> open;
   std::deque<queued> dropped;
   {
     lock held{m_};
     closed_ = true;
     down_ = true;
-    open.swap(channel_);
+    open.swap(on_);
     dropped.swap(queue_);
     owed_.clear();
     ring_all(held);
   }
-  if (open) open->break_off("the client is closed");
+  if (open) open->to.break_off("the client is closed");
   for (auto& one : dropped) {
     if (one.done) one.done(fail(errc::stopped, "the client is closed"));
   }
@@ -48,16 +58,16 @@ void line::close() {
 
 bool line::connecting() const {
   const lock held{m_};
-  return !channel_ && !down_;
+  return !on_ && !down_;
 }
 
 std::shared_ptr<redis::channel> line::current(const std::shared_ptr<bell>& tell) {
   const lock held{m_};
-  const bool waits = tell && !channel_ && !closed_ && !down_;
+  const bool waits = tell && !on_ && !closed_ && !down_;
   if (waits && std::find(bells_.begin(), bells_.end(), tell) == bells_.end()) {
     bells_.push_back(tell);
   }
-  return channel_;
+  return on_ ? std::shared_ptr<redis::channel>{on_, &on_->to} : nullptr;
 }
 
 // Under m_.
@@ -76,10 +86,10 @@ void line::send(const request& what, on_reply done) {
       if (done) done(fail(errc::stopped, "the client is closed"));
       return;
     }
-    if (const auto on = channel_) {
+    if (const auto on = on_) {
       held.unlock();
       if (post(on, what, done)) return;
-      if (!on->broken()) {
+      if (!on->to.broken()) {
         if (done) done(fail(errc::overloaded, "too many requests are under way to " + node()));
         return;
       }
@@ -119,17 +129,18 @@ line::on_reply line::owing(const request& what, core::time_point give_up, on_rep
 }
 
 // False, and `done` is as it was, if it could not be sent.
-bool line::post(const std::shared_ptr<redis::channel>& on, const request& what, on_reply& done) {
+bool line::post(const std::shared_ptr<opened>& on, const request& what, on_reply& done) {
   // Copied: a channel that breaks under a post drops what it was given.
-  const auto position = on->post(what.sent(), [self = shared_from_this(), on = std::weak_ptr{on},
-                                               what, done](result<redis::reply> answer) {
-    self->on_answer(on.lock(), what, done, std::move(answer));
-  });
+  const auto position = on->to.post(
+      what.sent(on->run_id),
+      [self = shared_from_this(), on = std::weak_ptr{on}, what, done](result<redis::reply> answer) {
+        self->on_answer(on.lock(), what, done, std::move(answer));
+      });
   return position != 0;
 }
 
-void line::on_answer(const std::shared_ptr<redis::channel>& on, const request& what,
-                     const on_reply& done, result<redis::reply> answer) {
+void line::on_answer(const std::shared_ptr<opened>& on, const request& what, const on_reply& done,
+                     result<redis::reply> answer) {
   if (!answer) {
     lost(on);
     if (done) done(std::move(answer));
@@ -138,13 +149,13 @@ void line::on_answer(const std::shared_ptr<redis::channel>& on, const request& w
   silent_ = false;
   if ((*answer)->type == REDIS_REPLY_ERROR) {
     const auto said = redis::text_of(**answer);
-    if (redis::is_noscript(said) && what.script && on) {
+    if (redis::is_noscript(said) && what.is_script() && on) {
       // In order: what was sent behind it comes back the same way, and behind it again.
-      const auto sent = on->post(what.script->by_source(),
-                                 [self = shared_from_this(), done, on = std::weak_ptr{on},
-                                  what](result<redis::reply> second) {
-                                   self->on_answer(on.lock(), what, done, std::move(second));
-                                 });
+      const auto sent = on->to.post(what.as_source(on->run_id),
+                                    [self = shared_from_this(), done, on = std::weak_ptr{on},
+                                     what](result<redis::reply> second) {
+                                      self->on_answer(on.lock(), what, done, std::move(second));
+                                    });
       if (sent != 0) return;
     }
     if (done) done(fail(redis::translate_error(said, node())));
@@ -154,10 +165,10 @@ void line::on_answer(const std::shared_ptr<redis::channel>& on, const request& w
 }
 
 // Once for each connection: the first to notice has it made anew.
-void line::lost(const std::shared_ptr<redis::channel>& which) {
+void line::lost(const std::shared_ptr<opened>& which) {
   lock held{m_};
-  if (!which || channel_ != which || closed_) return;
-  channel_.reset();
+  if (!which || on_ != which || closed_) return;
+  on_.reset();
   start_connecting(held, core::duration::zero());
 }
 
@@ -179,14 +190,14 @@ void line::connect() {
   const auto until = core::after(runtime::now(), connect_patience);
   auto fd = dialer_.open_apart(until);
   if (!fd) return went_down(std::move(fd.error()));
-  auto fresh = std::make_shared<redis::channel>(std::move(*fd), node(), spin_);
-  if (tell_.prepare) {
-    if (auto ok = tell_.prepare(*fresh, until); !ok) return went_down(std::move(ok.error()));
-  }
+  auto fresh = std::shared_ptr<opened>{new opened{{std::move(*fd), node(), spin_}, {}}};
+  auto run_id = tell_.prepare(fresh->to, until);
+  if (!run_id) return went_down(std::move(run_id.error()));
+  fresh->run_id = std::move(*run_id);
   open(fresh);
 }
 
-void line::open(const std::shared_ptr<redis::channel>& fresh) {
+void line::open(const std::shared_ptr<opened>& fresh) {
   lock held{m_};
   pace_.reset();
   for (;;) {
@@ -212,7 +223,7 @@ void line::open(const std::shared_ptr<redis::channel>& fresh) {
   under_way_ = false;
   down_ = false;
   silent_ = false;
-  channel_ = fresh;
+  on_ = fresh;
   ring_all(held);
   held.unlock();
   if (tell_.opened) tell_.opened();
@@ -236,12 +247,29 @@ void line::went_down(failure why) {
   }
 }
 
+// Two threads at once may lose a sample, which does no harm.
+void line::note_vote(core::duration took) noexcept {
+  constexpr int weight = 8;
+  const auto before = typical_.load();
+  typical_ = before == 0 ? took.count() : before + (took.count() - before) / weight;
+}
+
+core::node_habit line::habit(core::time_point now) const noexcept {
+  const bool late = now.time_since_epoch().count() < late_until_;
+  return {core::duration{typical_}, core::time_point{core::duration{asked_at_}}, late,
+          doubtful() || refused_};
+}
+
 bool line::sweep() {
-  const auto on = current();
+  std::shared_ptr<opened> on;
+  {
+    const lock held{m_};
+    on = on_;
+  }
   if (!on) return false;
-  if (!on->idle()) on->sweep();
-  if (on->broken()) lost(on);
-  return !on->idle();
+  if (!on->to.idle()) on->to.sweep();
+  if (on->to.broken()) lost(on);
+  return !on->to.idle();
 }
 
 }  // namespace holdfast::stores::redlock

@@ -11,6 +11,7 @@
 #include <holdfast/result.hpp>
 
 #include "core/backoff.hpp"
+#include "core/first_asked.hpp"
 #include "core/types.hpp"
 #include "runtime/background.hpp"
 #include "stores/redis/channel.hpp"
@@ -19,18 +20,29 @@
 
 namespace holdfast::stores::redlock {
 
-// A command as bytes; if it is a script, the way to send it to a node that does not know it.
-struct request {
-  request(redis::script_call call)  // NOLINT(google-explicit-constructor): reads as what it is
-      : script{std::make_shared<const redis::script_call>(std::move(call))} {}
-  request(const redis::command& plain)  // NOLINT(google-explicit-constructor)
-      : bytes{plain.bytes()} {}
-  request(std::string raw)  // NOLINT(google-explicit-constructor)
-      : bytes{std::move(raw)} {}
-  [[nodiscard]] const std::string& sent() const { return script ? script->by_hash() : bytes; }
+// A command, or a script in a form that can be sent to a node that does not know it.
+//
+// Every script is told, as its last argument, the run_id that the server gave when the connection
+// was made. A server that is started anew has another one, and its connections are new as well: so
+// scripts need not ask the server for it each time, which costs as much as the rest of them.
+class request {
+ public:
+  enum class form { by_hash, as_source };
 
-  std::shared_ptr<const redis::script_call> script;
-  std::string bytes;
+  explicit request(const redis::command& plain) : bytes_{plain.bytes()} {}
+  request(const redis::scripts::script& which, std::span<const std::string_view> keys,
+          std::span<const std::string_view> args, form how = form::by_hash)
+      : script_{std::make_shared<const redis::script_call>(which, keys, args, 1)}, how_{how} {}
+
+  [[nodiscard]] bool is_script() const noexcept { return script_ != nullptr; }
+  [[nodiscard]] std::string sent(std::string_view run_id) const;
+  // For a node that does not know the script.
+  [[nodiscard]] std::string as_source(std::string_view run_id) const;
+
+ private:
+  std::shared_ptr<const redis::script_call> script_;
+  form how_ = form::by_hash;
+  std::string bytes_;
 };
 
 // Thread-safe. Nothing here blocks, so that a node that is dead or hung costs its callers nothing.
@@ -50,9 +62,14 @@ class line : public std::enable_shared_from_this<line> {
   // Connecting and logging in: longer than an answer may take, for it is several.
   static constexpr core::duration connect_patience = std::chrono::milliseconds{500};
 
+  // How long one that was late is asked after the others.
+  static constexpr core::duration late_rest = std::chrono::milliseconds{100};
+
   using on_reply = redis::channel::on_reply;
-  // Runs on a fresh connection before anything else is sent on it, in the background.
-  using preparation = std::function<result<void>(redis::channel& fresh, core::time_point until)>;
+  // Runs on a fresh connection before anything else is sent on it, in the background; gives the
+  // server's run_id.
+  using preparation =
+      std::function<result<std::string>(redis::channel& fresh, core::time_point until)>;
   struct hooks {
     preparation prepare;
     std::function<void()> opened;
@@ -74,6 +91,18 @@ class line : public std::enable_shared_from_this<line> {
   [[nodiscard]] bool doubtful() const noexcept { return silent_ || down_; }
   [[nodiscard]] bool connecting() const;
   void mark_silent() noexcept { silent_ = true; }
+  // For choosing whom to ask first: a vote was asked for; it was not there when it was needed; it
+  // was, after so long. What is read after the decision may have come at any time and tells
+  // nothing.
+  void note_vote_asked(core::time_point now) noexcept {
+    asked_at_ = now.time_since_epoch().count();
+  }
+  void note_late_vote(core::time_point now) noexcept {
+    late_until_ = core::after(now, late_rest).time_since_epoch().count();
+  }
+  void note_vote(core::duration took) noexcept;
+  void note_refusal(bool refused) noexcept { refused_ = refused; }
+  [[nodiscard]] core::node_habit habit(core::time_point now) const noexcept;
   // The connection, to be polled and swept; none if it is not open, and then `tell` (if any) rings
   // when that changes.
   [[nodiscard]] std::shared_ptr<redis::channel> current(const std::shared_ptr<bell>& tell = {});
@@ -97,13 +126,18 @@ class line : public std::enable_shared_from_this<line> {
   using lock = std::unique_lock<std::mutex>;
 
   [[nodiscard]] on_reply owing(const request& what, core::time_point give_up, on_reply done);
-  bool post(const std::shared_ptr<redis::channel>& on, const request& what, on_reply& done);
-  void on_answer(const std::shared_ptr<redis::channel>& on, const request& what,
-                 const on_reply& done, result<redis::reply> answer);
-  void lost(const std::shared_ptr<redis::channel>& which);
+  // A connection, and whose it is.
+  struct opened {
+    redis::channel to;
+    std::string run_id;
+  };
+  bool post(const std::shared_ptr<opened>& on, const request& what, on_reply& done);
+  void on_answer(const std::shared_ptr<opened>& on, const request& what, const on_reply& done,
+                 result<redis::reply> answer);
+  void lost(const std::shared_ptr<opened>& which);
   void start_connecting(lock& held, core::duration wait);
   void connect();
-  void open(const std::shared_ptr<redis::channel>& fresh);
+  void open(const std::shared_ptr<opened>& fresh);
   void went_down(failure why);
   void ring_all(lock& held);
 
@@ -113,10 +147,15 @@ class line : public std::enable_shared_from_this<line> {
   const hooks tell_;
   std::atomic<bool> silent_{false};
   std::atomic<bool> down_{false};
+  std::atomic<bool> refused_{false};
+  std::atomic<core::duration::rep> asked_at_{core::time_point::min().time_since_epoch().count() /
+                                             2};
+  std::atomic<core::duration::rep> typical_{0};
+  std::atomic<core::duration::rep> late_until_{0};
 
   mutable std::mutex m_;
   // Protected by m_.
-  std::shared_ptr<redis::channel> channel_;
+  std::shared_ptr<opened> on_;
   bool under_way_ = false;  // a connection is being made, or planned
   bool closed_ = false;
   std::deque<queued> queue_;

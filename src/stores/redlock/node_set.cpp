@@ -71,6 +71,7 @@ node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> ba
     : config{std::move(given)},
       host{runtime::host_name()},
       description{describe(config)},
+      polling{std::make_shared<redlock::polling>(config.spin)},
       background_{std::move(background)},
       // One thread for each node that hangs while it is connected to, and some to be had then.
       connecting_{std::make_shared<runtime::background>(config.nodes.size() + 2)},
@@ -79,16 +80,25 @@ node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> ba
 void node_set::start() {
   const auto sorted = sorted_names(config);
   const auto hash = hash_of(description);
+  by_name_.resize(config.nodes.size());
   std::vector<std::shared_ptr<line>> all;
   for (std::size_t i = 0; i < config.nodes.size(); ++i) {
     const auto& where = config.nodes[i];
     const auto place = std::find(sorted.begin(), sorted.end(), where.node) - sorted.begin();
+    by_name_[static_cast<std::size_t>(place)] = i;
     node one;
     one.name = where.node;
     one.config = hash + "-" + std::to_string(place);
     one.calls = std::make_shared<line>(where, core::duration::zero(), connecting_, hooks_of(i));
-    one.renewals = std::make_shared<line>(where, core::duration::zero(), connecting_,
-                                          line::hooks{nullptr, nullptr, nullptr});
+    line::hooks renewing;
+    renewing.prepare = [this, i](redis::channel& fresh,
+                                 core::time_point until) -> result<std::string> {
+      const auto told = ask_who(i, fresh, until);
+      if (!told) return fail(told.error());
+      return std::string{line_of(text_of(**told), "run_id:")};
+    };
+    one.renewals =
+        std::make_shared<line>(where, core::duration::zero(), connecting_, std::move(renewing));
     names_.push_back(where.node);
     all.push_back(one.calls);
     nodes_.push_back(std::move(one));
@@ -117,7 +127,7 @@ line::hooks node_set::hooks_of(std::size_t node) {
   return tell;
 }
 
-result<void> node_set::check_identity(std::size_t node, const redisReply& info) {
+result<std::string> node_set::check_identity(std::size_t node, const redisReply& info) {
   const auto& name = nodes_[node].name;
   if (line_of(text_of(info), "redis_mode:") == "cluster") {
     return fail(errc::incompatible,
@@ -125,7 +135,7 @@ result<void> node_set::check_identity(std::size_t node, const redisReply& info) 
                     " is a member of a cluster, whose nodes are not independent: redlock:// takes "
                     "servers of their own");
   }
-  const std::string run_id{line_of(text_of(info), "run_id:")};
+  std::string run_id{line_of(text_of(info), "run_id:")};
   const std::lock_guard guard{m_};
   run_ids_[node] = run_id;
   for (std::size_t i = 0; i < run_ids_.size(); ++i) {
@@ -135,36 +145,48 @@ result<void> node_set::check_identity(std::size_t node, const redisReply& info) 
                                           "each server once");
     }
   }
-  return {};
+  return run_id;
+}
+
+result<redis::reply> node_set::say(std::size_t node, redis::channel& fresh,
+                                   const std::string& bytes, core::time_point until) const {
+  auto answer = fresh.call(bytes, until, false);
+  if (answer && (*answer)->type == REDIS_REPLY_ERROR) {
+    return fail(redis::translate_error(text_of(**answer), nodes_[node].name));
+  }
+  return answer;
+}
+
+result<redis::reply> node_set::ask_who(std::size_t node, redis::channel& fresh,
+                                       core::time_point until) const {
+  command info{2};
+  info.arg("INFO").arg("server");
+  return say(node, fresh, info.bytes(), until);
 }
 
 // A fresh connection: whose is it, does it know the scripts, may it vote.
-result<void> node_set::prepare(std::size_t node, redis::channel& fresh, core::time_point until) {
-  const auto say = [&](const std::string& bytes) -> result<redis::reply> {
-    auto answer = fresh.call(bytes, until, false);
-    if (answer && (*answer)->type == REDIS_REPLY_ERROR) {
-      return fail(redis::translate_error(text_of(**answer), nodes_[node].name));
-    }
-    return answer;
-  };
-  command info{2};
-  info.arg("INFO").arg("server");
-  const auto told = say(info.bytes());
+result<std::string> node_set::prepare(std::size_t node, redis::channel& fresh,
+                                      core::time_point until) {
+  const auto told = ask_who(node, fresh, until);
   if (!told) return fail(told.error());
-  if (auto ok = check_identity(node, **told); !ok) return ok;
+  auto run_id = check_identity(node, **told);
+  if (!run_id) return run_id;
   for (const auto* script : {&scripts::acquire, &scripts::raise, &scripts::release}) {
     command load{3};
     load.arg("SCRIPT").arg("LOAD").arg(script->source);
-    if (const auto loaded = say(load.bytes()); !loaded) return fail(loaded.error());
+    if (const auto loaded = say(node, fresh, load.bytes(), until); !loaded) {
+      return fail(loaded.error());
+    }
   }
   const auto max_ttl = redis::milliseconds_text(config.max_ttl);
   const std::array<std::string_view, 3> args{nodes_[node].config, description, max_ttl};
-  const auto enrolled = say(redis::script_call{scripts::enrol, record_keys, args}.by_source());
+  const request enrol{scripts::enrol, record_keys, args};
+  const auto enrolled = say(node, fresh, enrol.as_source(*run_id), until);
   if (!enrolled) return fail(enrolled.error());
   const auto fields = elements_of(**enrolled);
   const bool votes = !fields.empty() && (fields[0]->integer == 1 || fields[0]->integer == 3);
   if (!votes) look_after_nodes();
-  return {};
+  return run_id;
 }
 
 round::lines node_set::calls() const {
@@ -182,7 +204,31 @@ round::lines node_set::renewals() const {
 }
 
 std::shared_ptr<question> node_set::ask_all() const {
-  return std::make_shared<question>(calls(), config.node_timeout, core::duration::zero());
+  return std::make_shared<question>(calls(), config.node_timeout, nullptr);
+}
+
+core::first_asked node_set::ask_first(unsigned slot, core::rivals others,
+                                      core::time_point now) const {
+  std::vector<core::node_habit> habits;
+  habits.reserve(nodes_.size());
+  for (const auto i : by_name_)
+    habits.push_back(nodes_[i].calls->habit(now));
+  auto first = core::ask_first(habits, slot % nodes_.size(), others, now);
+  for (auto& one : first.nodes)
+    one = by_name_[one];
+  return first;
+}
+
+void node_set::soon(std::function<void()> task) {
+  {
+    const std::lock_guard guard{m_};
+    if (later_.size() < later_max) {
+      later_.push_back(std::move(task));
+      task = nullptr;
+    }
+  }
+  if (task) task();
+  watch_replies();
 }
 
 void node_set::watch_replies() {
@@ -197,6 +243,14 @@ void node_set::watch_replies() {
 void node_set::sweep() {
   sweep_planned_ = false;
   bool more = false;
+  std::vector<std::function<void()>> due;
+  {
+    const std::lock_guard guard{m_};
+    due = std::exchange(soon_, std::exchange(later_, {}));
+    more = !soon_.empty();
+  }
+  for (const auto& task : due)
+    task();
   for (const auto& one : nodes_) {
     more = one.calls->sweep() || more;
     more = one.renewals->sweep() || more;
@@ -211,7 +265,7 @@ void node_set::flush(core::time_point until) noexcept {
   // Replies come in order: with these, all before them have come.
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto on = nodes_[i].calls->current();
-    if (on && !on->idle()) pings->ask(i, ping);
+    if (on && !on->idle()) pings->ask(i, request{ping});
   }
   static_cast<void>(pings->gather(until));
 }
@@ -229,7 +283,7 @@ std::vector<node_set::standing> node_set::survey(core::time_point until) const {
   const auto asked = ask_all();
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const std::array<std::string_view, 3> args{nodes_[i].config, description, max_ttl};
-    asked->ask(i, redis::script_call{scripts::enrol, record_keys, args});
+    asked->ask(i, {scripts::enrol, record_keys, args});
   }
   const auto answers = asked->gather(until);
   std::vector<standing> all(nodes_.size());
@@ -278,7 +332,7 @@ bool node_set::loses_nothing(std::size_t node, core::time_point until) const {
     command get{3};
     get.arg("CONFIG").arg("GET").arg(name);
     const auto asked = ask_all();
-    asked->ask(node, get);
+    asked->ask(node, request{get});
     const auto answers = asked->gather(until);
     if (!answers[node] || !*answers[node]) return {};
     const auto fields = elements_of(***answers[node]);
@@ -315,7 +369,7 @@ result<node_set::counters> node_set::counters_known(core::time_point until) cons
   const auto asked = ask_all();
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const std::array<std::string_view, 1> args{nodes_[i].config};
-    asked->ask(i, redis::script_call{scripts::counters, record_keys, args});
+    asked->ask(i, {scripts::counters, record_keys, args});
   }
   const auto answers = asked->gather(until);
   highest_counters highest;
@@ -338,7 +392,7 @@ result<node_set::counters> node_set::counters_left(core::time_point until) const
   get.arg("HGETALL").arg(record_key);
   const auto asked = ask_all();
   for (std::size_t i = 0; i < nodes_.size(); ++i)
-    asked->ask(i, get);
+    asked->ask(i, request{get});
   const auto answers = asked->gather(until);
   highest_counters highest;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -358,7 +412,7 @@ result<void> node_set::admit(std::size_t node, const standing& seen, admit_mode 
                                                                 : "new"};
   args.insert(args.end(), least.begin(), least.end());
   const auto asked = ask_all();
-  asked->ask(node, redis::script_call{scripts::admit, record_keys, args});
+  asked->ask(node, {scripts::admit, record_keys, args});
   const auto answers = asked->gather(until);
   if (!answers[node]) {
     return fail(errc::outcome_unknown, "no answer from " + nodes_[node].name);

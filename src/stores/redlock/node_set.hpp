@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,6 +23,13 @@ namespace holdfast::stores::redlock {
 
 // The record of a node: its marker, and a counter for each hash slot that has one ("c:<slot>").
 inline constexpr std::string_view record_key = "holdfast:{redlock}:node";
+
+// Some of the nodes: a bit for each, by its place in the list.
+using node_mask = std::uint64_t;
+[[nodiscard]] constexpr node_mask only(std::size_t node) noexcept { return node_mask{1} << node; }
+[[nodiscard]] constexpr bool has(node_mask some, std::size_t node) noexcept {
+  return (some & only(node)) != 0;
+}
 
 struct node {
   std::string name;
@@ -45,6 +53,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   // "n1:6379,n2:6379,n3:6379 (epoch 1, max_ttl 60000 ms)", sorted
   const std::string description;
   store_events events;
+  const std::shared_ptr<redlock::polling> polling;
 
   [[nodiscard]] const std::vector<node>& nodes() const noexcept { return nodes_; }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
@@ -54,6 +63,15 @@ class node_set : public std::enable_shared_from_this<node_set> {
   [[nodiscard]] round::lines calls() const;
   [[nodiscard]] round::lines renewals() const;
   [[nodiscard]] std::shared_ptr<question> ask_all() const;
+  [[nodiscard]] node_mask everybody() const noexcept { return only(nodes_.size()) - 1; }
+  // Whom to ask first for a lock of this hash slot.
+  [[nodiscard]] core::first_asked ask_first(unsigned slot, core::rivals others,
+                                            core::time_point now) const;
+
+  // Runs `task` soon, in the background, together with others: for what is seldom still needed
+  // by then. At once, if there are too many.
+  static constexpr std::size_t later_max = 4096;
+  void soon(std::function<void()> task);
 
   // Replies that nobody waits for are left: somebody reads them soon.
   void watch_replies();
@@ -81,9 +99,14 @@ class node_set : public std::enable_shared_from_this<node_set> {
 
  private:
   [[nodiscard]] line::hooks hooks_of(std::size_t node);
-  [[nodiscard]] result<void> prepare(std::size_t node, redis::channel& fresh,
-                                     core::time_point until);
-  [[nodiscard]] result<void> check_identity(std::size_t node, const redisReply& info);
+  [[nodiscard]] result<redis::reply> say(std::size_t node, redis::channel& fresh,
+                                         const std::string& bytes, core::time_point until) const;
+  [[nodiscard]] result<redis::reply> ask_who(std::size_t node, redis::channel& fresh,
+                                             core::time_point until) const;
+  // Both give the server's run_id.
+  [[nodiscard]] result<std::string> prepare(std::size_t node, redis::channel& fresh,
+                                            core::time_point until);
+  [[nodiscard]] result<std::string> check_identity(std::size_t node, const redisReply& info);
   [[nodiscard]] bool loses_nothing(std::size_t node, core::time_point until) const;
   void sweep();
   void admit_those_who_may();
@@ -92,11 +115,15 @@ class node_set : public std::enable_shared_from_this<node_set> {
   const std::shared_ptr<runtime::background> connecting_;
   std::vector<node> nodes_;
   std::vector<std::string> names_;
+  std::vector<std::size_t> by_name_;  // the nodes in the order of their names: all clients' order
   std::unique_ptr<hints> hints_;
   std::atomic<bool> sweep_planned_{false};
   std::atomic<bool> looking_{false};
   std::mutex m_;
-  std::vector<std::string> run_ids_;  // protected by m_
+  // Protected by m_.
+  std::vector<std::string> run_ids_;
+  std::vector<std::function<void()>> soon_;   // at the next sweep
+  std::vector<std::function<void()>> later_;  // at the one after it
 };
 
 }  // namespace holdfast::stores::redlock

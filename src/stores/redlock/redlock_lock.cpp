@@ -29,6 +29,11 @@ constexpr std::string_view waiters_max = "10000";
 constexpr core::duration ask_again_min = milliseconds{30};
 constexpr core::duration ask_again_max = milliseconds{60};
 
+const std::string layout_text = std::to_string(redis::layout_written);
+
+// Longer than a turn of many waiters takes.
+constexpr core::duration rivals_remembered = std::chrono::seconds{1};
+
 std::uint64_t wall_us() {
   using std::chrono::microseconds;
   return static_cast<std::uint64_t>(
@@ -59,32 +64,36 @@ redlock_lock::redlock_lock(std::shared_ptr<node_set> on, std::string key)
       key_{std::move(key)},
       queue_key_{"holdfast:{redlock}:waiters:" + key_},
       next_key_{"holdfast:{redlock}:next:" + key_},
-      counter_field_{"c:" + std::to_string(redis::hash_slot(key_))} {}
+      slot_{redis::hash_slot(key_)},
+      counter_field_{"c:" + std::to_string(slot_)} {}
 
 redlock_lock::waiting& redlock_lock::memory_of(attempt& who) const {
   if (!who.memory) who.memory = std::make_shared<waiting>();
   return *static_cast<waiting*>(who.memory.get());
 }
 
-request redlock_lock::acquire_request(std::size_t node, const attempt& who, std::uint64_t proposal,
-                                      std::string_view ticket, std::string_view waiter) const {
-  static const auto layout = std::to_string(redis::layout_written);
-  const auto ttl = milliseconds_text(who.ttl);
-  const auto token = std::to_string(proposal);
-  const auto holder = redis::describe_holder(set_->host, ::getpid(), who.label);
+redlock_lock::acquire_words redlock_lock::words_of(const attempt& who,
+                                                   std::uint64_t proposal) const {
+  return {milliseconds_text(who.ttl), std::to_string(proposal),
+          redis::describe_holder(set_->host, ::getpid(), who.label)};
+}
+
+request redlock_lock::acquire_request(std::size_t node, const core::owner_id& id,
+                                      const acquire_words& words, std::string_view ticket,
+                                      std::string_view waiter) const {
   const std::array<std::string_view, 4> keys{key_, record_key, queue_key_, next_key_};
   const std::array<std::string_view, 11> args{set_->nodes()[node].config,
                                               counter_field_,
-                                              who.id.text(),
-                                              ttl,
-                                              token,
-                                              holder,
-                                              layout,
+                                              id.text(),
+                                              words.ttl,
+                                              words.token,
+                                              words.holder,
+                                              layout_text,
                                               ahead_us_max,
                                               ticket,
                                               waiter,
                                               waiters_max};
-  return redis::script_call{scripts::acquire, keys, args};
+  return {scripts::acquire, keys, args};
 }
 
 request redlock_lock::raise_request(std::size_t node, const core::owner_id& id,
@@ -93,7 +102,7 @@ request redlock_lock::raise_request(std::size_t node, const core::owner_id& id,
   const std::array<std::string_view, 2> keys{key_, record_key};
   const std::array<std::string_view, 4> args{set_->nodes()[node].config, counter_field_, id.text(),
                                              token};
-  return redis::script_call{scripts::raise, keys, args};
+  return {scripts::raise, keys, args};
 }
 
 request redlock_lock::release_request(const core::owner_id& id, std::string_view queue_verb,
@@ -101,7 +110,7 @@ request redlock_lock::release_request(const core::owner_id& id, std::string_view
   const auto kept = milliseconds_text(set_->config.node_timeout);
   const std::array<std::string_view, 3> keys{key_, queue_key_, next_key_};
   const std::array<std::string_view, 5> args{id.text(), kept, queue_verb, waiter, ticket};
-  return redis::script_call{scripts::release, keys, args};
+  return {scripts::release, keys, args};
 }
 
 result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
@@ -124,13 +133,17 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
 
   {
     const std::lock_guard guard{m_};
-    held_[who.id] = {};
+    held_[who.id] = {set_->everybody()};
   }
   const auto counted_from = runtime::now();
+  const bool rivals = counted_from.time_since_epoch().count() < rivals_until_;
+  auto first =
+      set_->ask_first(slot_, rivals ? core::rivals::seen : core::rivals::none_seen, counted_from);
   const auto votes = std::make_shared<vote_round>(
       set_, shared_from_this(), who, mine.line,
       core::quorum_rule{set_->nodes().size(), core::propose(last_seen_, wall_us()),
-                        core::after(counted_from, who.ttl)});
+                        core::after(counted_from, who.ttl), std::move(first.nodes)},
+      first.patience);
   votes->start();
   votes->wait(until);
   set_->watch_replies();
@@ -151,14 +164,20 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
         mine.line->waits = false;
         set_->waiting().forget(mine.line->id);
       }
-      const std::lock_guard guard{m_};
-      held_[who.id] = was_queued ? mine.line->waiter : std::string{};
-      return core::answer{core::grant{fencing_token{verdict.token}, who.ttl, counted_from, 1}};
+      const core::grant got{fencing_token{verdict.token}, who.ttl, counted_from, 1};
+      {
+        const std::lock_guard guard{m_};
+        held_[who.id] = was_queued ? ours{verdict.asked | mine.line->at, mine.line->waiter}
+                                   : ours{verdict.asked};
+      }
+      if (verdict.asked != set_->everybody()) fill_in(who, got);
+      return core::answer{got};
     }
     case core::quorum_outcome::late:
       // Given back already; that it is late is for the caller to see.
       return core::answer{core::grant{fencing_token{verdict.token}, who.ttl, counted_from, 1}};
     case core::quorum_outcome::busy:
+      rivals_until_ = core::after(runtime::now(), rivals_remembered).time_since_epoch().count();
       if (mine.line) {
         set_->waiting().open();
         verdict.met.queued = true;
@@ -206,19 +225,14 @@ result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
 }
 
 result<removal> redlock_lock::release(const core::owner_id& id, core::time_point until) {
-  std::string waiter;
-  {
-    const std::lock_guard guard{m_};
-    if (const auto known = held_.find(id); known != held_.end()) {
-      waiter = known->second;
-      held_.erase(known);
-    }
-  }
+  const auto [at, waiter] = take_out(id);
   // A node that is away now must not have it when it comes back.
   const auto give_up = core::after(runtime::now(), set_->config.max_ttl);
   const auto asked = set_->ask_all();
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i)
-    asked->ask(i, release_request(id, waiter.empty() ? "" : "leave", waiter), give_up);
+  const auto what = release_request(id, waiter.empty() ? "" : "leave", waiter);
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+    if (has(at, i)) asked->ask(i, what, give_up);
+  }
   const auto answers = asked->gather(until, set_->majority(), is_ours_to_release);
   set_->watch_replies();
   std::size_t released = 0;
@@ -226,6 +240,10 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
   std::size_t taken = 0;
   failure why{errc::outcome_unknown, "too few nodes answered the release", {}};
   for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!has(at, i)) {
+      ++gone;  // it never was there
+      continue;
+    }
     if (!answers[i] || !*answers[i]) {
       why.nodes.push_back({set_->names()[i], answers[i] ? answers[i]->error().message
                                                         : std::string{"no answer in time"}});
@@ -243,24 +261,50 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
 }
 
 void redlock_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
-  static_cast<void>(give_up);
-  std::string waiter;
-  {
-    const std::lock_guard guard{m_};
-    if (const auto known = held_.find(id); known != held_.end()) {
-      waiter = known->second;
-      held_.erase(known);
-    }
-  }
+  const auto [at, waiter] = take_out(id);
   const auto what = release_request(id, waiter.empty() ? "" : "leave", waiter);
-  for (const auto& one : set_->nodes())
-    one.calls->send_for_sure(what, give_up, nullptr);
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+    if (has(at, i)) set_->nodes()[i].calls->send_for_sure(what, give_up, nullptr);
+  }
   set_->watch_replies();
 }
 
 extension read_extension(const redisReply& answer) {
   if (answer.type == REDIS_REPLY_STRING) return {true, std::string{text_of(answer)}, false};
   return {true, {}, answer.integer != 0};
+}
+
+redlock_lock::ours redlock_lock::take_out(const core::owner_id& id) {
+  const std::lock_guard guard{m_};
+  const auto known = held_.find(id);
+  if (known == held_.end()) return {set_->everybody()};
+  auto what = std::move(known->second);
+  held_.erase(known);
+  return what;
+}
+
+// Not at once: most leases that are taken often are given back before that, and need it never.
+void redlock_lock::fill_in(const attempt& who, const core::grant& got) {
+  set_->soon([weak = weak_from_this(), id = who.id, label = who.label, got] {
+    const auto self = weak.lock();
+    if (!self) return;
+    node_mask missing = 0;
+    {
+      const std::lock_guard guard{self->m_};
+      const auto known = self->held_.find(id);
+      if (known == self->held_.end()) return;
+      missing = self->set_->everybody() & ~known->second.at;
+    }
+    const auto since =
+        std::chrono::duration_cast<std::chrono::seconds>(runtime::wall_now().time_since_epoch());
+    const auto value = std::string{id.text()} + ";holdfast=" + layout_text +
+                       ";token=" + to_string(got.token) +
+                       ";block=1;since=" + std::to_string(since.count()) + "000;" +
+                       redis::describe_holder(self->set_->host, ::getpid(), label);
+    for (std::size_t i = 0; i < self->set_->nodes().size(); ++i) {
+      if (has(missing, i)) self->repair(i, id, value, got.ttl);
+    }
+  });
 }
 
 bool redlock_lock::holds(const core::owner_id& id) {
@@ -280,10 +324,11 @@ void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std:
   // Under the mutex that a release takes first, and on the connection that it takes: a lock that is
   // given back is not brought back.
   const std::lock_guard guard{m_};
-  if (!held_.contains(id)) return;
+  const auto known = held_.find(id);
+  if (known == held_.end()) return;
+  known->second.at |= only(node);
   // As source: sent again for a node that does not know it, it would come after the release.
-  set_->nodes()[node].calls->send(redis::script_call{scripts::repair, keys, args}.by_source(),
-                                  nullptr);
+  set_->nodes()[node].calls->send({scripts::repair, keys, args, request::form::as_source}, nullptr);
 }
 
 result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl,
@@ -316,6 +361,8 @@ result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl
         repair(node, id, value, ttl);
       return renewal{true, loss::none, ttl, counted_from, token};
     case outcome::lost:
+      // What is left of it on a minority is in everybody's way.
+      release_later(id, core::after(runtime::now(), ttl));
       return renewal{false, round.why(), {}, {}, {}};
     case outcome::undecided:
     case outcome::failed:
@@ -332,7 +379,7 @@ result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration tt
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
     const std::array<std::string_view, 3> args{set_->nodes()[i].config, id.text(), ttl_text};
-    asked->ask(i, redis::script_call{scripts::extend, keys, args});
+    asked->ask(i, {scripts::extend, keys, args});
   }
   const auto answers = asked->gather(until);
   std::vector<extension> said(answers.size());
@@ -352,7 +399,7 @@ result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration tt
   if (got && got->renewed) {
     // An adopted lease is ours from here on.
     const std::lock_guard guard{m_};
-    held_.try_emplace(id);
+    held_.try_emplace(id, ours{set_->everybody()});
   }
   return got;
 }
@@ -402,7 +449,7 @@ redlock_lock::sight redlock_lock::look(core::time_point until) {
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
     const std::array<std::string_view, 1> args{set_->nodes()[i].config};
-    asked->ask(i, redis::script_call{scripts::inspect, keys, args});
+    asked->ask(i, {scripts::inspect, keys, args});
   }
   const auto answers = asked->gather(until);
   sight seen{std::vector<node_view>(answers.size()), {}, {}};

@@ -55,8 +55,12 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   [[nodiscard]] bool holds(const core::owner_id& id);
 
   // What one attempt sends to its nodes.
-  [[nodiscard]] request acquire_request(std::size_t node, const attempt& who,
-                                        std::uint64_t proposal, std::string_view ticket,
+  struct acquire_words {
+    std::string ttl, token, holder;
+  };
+  [[nodiscard]] acquire_words words_of(const attempt& who, std::uint64_t proposal) const;
+  [[nodiscard]] request acquire_request(std::size_t node, const core::owner_id& id,
+                                        const acquire_words& words, std::string_view ticket,
                                         std::string_view waiter) const;
   [[nodiscard]] request raise_request(std::size_t node, const core::owner_id& id,
                                       std::uint64_t to) const;
@@ -80,13 +84,23 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   const std::string key_;
   const std::string queue_key_;
   const std::string next_key_;
+  const unsigned slot_;
   const std::string counter_field_;
   std::atomic<std::uint64_t> last_seen_{0};
+  std::atomic<core::duration::rep> rivals_until_{0};
 
   std::mutex m_;
+  struct ours {
+    node_mask at;          // nodes that may have it, or its waiter
+    std::string waiter{};  // what its waiter was called in line, if it was there
+  };
+  // What is known of a lease that is given back now.
+  [[nodiscard]] ours take_out(const core::owner_id& id);
+  // Puts a fresh lease on the nodes that were not asked.
+  void fill_in(const attempt& who, const core::grant& got);
+
   // Protected by m_: leases of ours, not given back. Only those are repaired.
-  // With what their waiter was called in line, if it was there.
-  std::map<core::owner_id, std::string> held_;
+  std::map<core::owner_id, ours> held_;
 };
 
 }  // namespace holdfast::stores::redlock

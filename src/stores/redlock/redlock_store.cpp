@@ -76,11 +76,11 @@ result<std::vector<renewal>> redlock_store::renew(std::span<const held> leases,
     args.push_back(ttls.back());
   }
   const auto counted_from = runtime::now();
-  const auto asked = std::make_shared<question>(set_->renewals(), set_->config.node_timeout,
-                                                core::duration::zero());
+  const auto asked =
+      std::make_shared<question>(set_->renewals(), set_->config.node_timeout, nullptr);
   for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
     args[0] = set_->nodes()[i].config;
-    asked->ask(i, redis::script_call{scripts::extend, keys, args});
+    asked->ask(i, {scripts::extend, keys, args});
   }
   const auto answers = asked->gather(until);
   set_->watch_replies();
@@ -124,7 +124,7 @@ std::set<std::string> redlock_store::keys_on(std::size_t node, const std::string
   std::string cursor = "0";
   do {
     const auto asked = set_->ask_all();
-    asked->ask(node, redis::scan_step(cursor, match));
+    asked->ask(node, request{redis::scan_step(cursor, match)});
     const auto answers = asked->gather(core::after(runtime::now(), timeout));
     if (!answers[node] || !*answers[node]) break;
     const auto fields = elements_of(***answers[node]);
@@ -155,7 +155,7 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
     const auto asked = set_->ask_all();
     for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
       const std::array<std::string_view, 1> args{set_->nodes()[i].config};
-      asked->ask(i, redis::script_call{scripts::inspect, names, args});
+      asked->ask(i, {scripts::inspect, names, args});
     }
     const auto answers = asked->gather(core::after(runtime::now(), timeout));
     for (std::size_t k = 0; k < count; ++k) {

@@ -9,10 +9,21 @@
 
 namespace holdfast::stores::redlock {
 
-round::round(lines to, core::duration node_timeout, core::duration spin)
+core::duration polling::begin() {
+  if (at_most_ == core::duration::zero()) return at_most_;
+  const std::lock_guard guard{m_};
+  return judge_.worth_it() ? at_most_ : core::duration::zero();
+}
+
+void polling::end(bool caught) {
+  const std::lock_guard guard{m_};
+  judge_.on_polled(caught);
+}
+
+round::round(lines to, core::duration node_timeout, std::shared_ptr<polling> how)
     : lines_{std::move(to)},
       node_timeout_{node_timeout},
-      spin_{spin},
+      polling_{std::move(how)},
       sent_at_(lines_.size()),
       owner_{bell::of_this_thread()} {}
 
@@ -27,6 +38,17 @@ void round::send(std::size_t node, const request& what, std::uint64_t tag,
   } else {
     lines_[node]->send(what, std::move(done));
   }
+}
+
+core::duration round::since_sent(std::size_t node) const noexcept {
+  return runtime::now() - core::time_point{core::duration{sent_at_[node]}};
+}
+
+void round::lose_patience(core::time_point now) {
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    if (waits_for(i)) lines_[i]->note_late_vote(now);
+  }
+  on_delay();
 }
 
 void round::arrived(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
@@ -59,31 +81,45 @@ void round::notice_silence(core::time_point now, core::time_point& earliest) {
 
 // Reading without sleeping: a thread that is woken takes longer than most answers.
 void round::read_for_a_moment(core::time_point until) {
-  const auto end = std::min(core::after(runtime::now(), spin_), until);
+  const auto spin = polling_ ? polling_->begin() : core::duration::zero();
+  if (spin == core::duration::zero()) return;
+  const auto end = std::min(core::after(runtime::now(), spin), until);
   do {
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
-      if (!waits_for(i)) continue;
-      static_cast<void>(lines_[i]->sweep());
-      if (decided()) return;
-    }
-  } while (runtime::now() < end);
+    read_all();
+  } while (!decided() && runtime::now() < end);
+  polling_->end(decided());
+}
+
+void round::read_all() {
+  for (std::size_t i = 0; i < lines_.size() && !decided(); ++i) {
+    if (waits_for(i)) static_cast<void>(lines_[i]->sweep());
+  }
 }
 
 void round::wait(core::time_point until) {
-  if (spin_ > core::duration::zero() && !decided()) read_for_a_moment(until);
+  auto patient_until = core::after(runtime::now(), patience_);
+  if (!decided()) read_for_a_moment(until);
   std::vector<pollfd> watched;
   std::vector<std::shared_ptr<redis::channel>> open;
   std::vector<std::size_t> whose;
   while (!decided()) {
     const auto now = runtime::now();
     if (now >= until) return on_give_up();
-    auto earliest = until;
+    if (now >= patient_until) {
+      read_all();
+      patient_until = core::time_point::max();
+      lose_patience(now);
+    }
+    auto earliest = std::min(until, patient_until);
     notice_silence(now, earliest);
     if (decided()) return;
     watched.clear();
     open.clear();
     whose.clear();
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
+    // Woken once, by the last of them, instead of by each.
+    const bool one_suffices = waits_for_all();
+    for (std::size_t i = lines_.size(); i-- > 0;) {
+      if (one_suffices && !waits_for(i)) continue;
       auto on = lines_[i]->current(owner_);
       // Those not waited for are read as well: their answer may still come in time to count. What
       // an idle one has to say is that it was closed, which is found out when it is used.
@@ -91,6 +127,7 @@ void round::wait(core::time_point until) {
       watched.push_back({on->fd(), POLLIN, 0});
       open.push_back(std::move(on));
       whose.push_back(i);
+      if (one_suffices) break;
     }
     watched.push_back({owner_->fd(), POLLIN, 0});
     sleeping_ = true;
@@ -103,6 +140,7 @@ void round::wait(core::time_point until) {
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (watched[i].revents != 0) static_cast<void>(lines_[whose[i]]->sweep());
     }
+    if (one_suffices) read_all();
   }
 }
 
@@ -154,6 +192,13 @@ bool question::decided() {
   const std::lock_guard guard{m_};
   return over_ || good_ones_ >= enough_ ||
          std::none_of(places_.begin(), places_.end(), [](const place& one) { return one.open; });
+}
+
+bool question::waits_for_all() {
+  const std::lock_guard guard{m_};
+  const auto open = static_cast<std::size_t>(
+      std::count_if(places_.begin(), places_.end(), [](const place& one) { return one.open; }));
+  return enough_ == SIZE_MAX || good_ones_ + open <= enough_;
 }
 
 bool question::waits_for(std::size_t node) {

@@ -10,10 +10,26 @@
 
 #include <holdfast/result.hpp>
 
+#include "core/brief_polling.hpp"
 #include "core/types.hpp"
 #include "stores/redlock/line.hpp"
 
 namespace holdfast::stores::redlock {
+
+// Thread-safe. Whether reading without sleeping pays, learnt from all rounds of a set: it does not
+// if answers take longer, or if the nodes need the core.
+class polling {
+ public:
+  explicit polling(core::duration at_most) : at_most_{at_most} {}
+  // Zero: not worth it.
+  [[nodiscard]] core::duration begin();
+  void end(bool caught);
+
+ private:
+  const core::duration at_most_;
+  std::mutex m_;
+  core::brief_polling judge_;  // protected by m_
+};
 
 // Thread-safe. The thread that waits reads all nodes' connections itself; if another thread reads
 // its answers, because it shares the connections, that one takes them in and rings.
@@ -24,7 +40,8 @@ class round : public std::enable_shared_from_this<round> {
  public:
   using lines = std::vector<std::shared_ptr<line>>;
 
-  round(lines to, core::duration node_timeout, core::duration spin);
+  // `polling`: whether to read for a moment before sleeping; null: never.
+  round(lines to, core::duration node_timeout, std::shared_ptr<polling> how);
   round(const round&) = delete;
   round& operator=(const round&) = delete;
   virtual ~round() = default;
@@ -37,23 +54,33 @@ class round : public std::enable_shared_from_this<round> {
   virtual void on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) = 0;
   virtual void on_silence(std::size_t node) = 0;
   virtual void on_give_up() = 0;
+  // Some of those waited for take longer than `patience`. Once.
+  virtual void on_delay() {}
   [[nodiscard]] virtual bool decided() = 0;
   [[nodiscard]] virtual bool waits_for(std::size_t node) = 0;
+  // Whether nothing is decided before all of those have answered.
+  [[nodiscard]] virtual bool waits_for_all() = 0;
 
   // `tag` comes back with the answer. Until `give_up`, if any, it is kept for a node that cannot be
   // asked now, as line::send_for_sure().
   void send(std::size_t node, const request& what, std::uint64_t tag,
             std::optional<core::time_point> give_up = {});
   [[nodiscard]] const lines& all() const noexcept { return lines_; }
+  // How long ago the last request was sent there.
+  [[nodiscard]] core::duration since_sent(std::size_t node) const noexcept;
+  // From the start of the wait until on_delay(). None: never.
+  core::duration patience_ = core::duration::max();
 
  private:
   void arrived(std::size_t node, std::uint64_t tag, result<redis::reply> answer);
   void notice_silence(core::time_point now, core::time_point& earliest);
   void read_for_a_moment(core::time_point until);
+  void read_all();
+  void lose_patience(core::time_point now);
 
   const lines lines_;
   const core::duration node_timeout_;
-  const core::duration spin_;
+  const std::shared_ptr<polling> polling_;
   std::vector<std::atomic<core::duration::rep>> sent_at_;
   std::shared_ptr<bell> owner_;  // set before anything is sent
   std::atomic<bool> sleeping_{false};
@@ -77,6 +104,7 @@ class question final : public round {
   void on_give_up() override;
   bool decided() override;
   bool waits_for(std::size_t node) override;
+  bool waits_for_all() override;
 
   struct place {
     bool open = false;

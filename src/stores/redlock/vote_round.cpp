@@ -15,13 +15,16 @@ constexpr std::uint64_t to_acquire = 0;
 
 vote_round::vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_lock> lock,
                        attempt who, std::shared_ptr<place_in_line> line,
-                       const core::quorum_rule& rule)
-    : round{on->calls(), on->config.node_timeout, on->config.spin},
+                       const core::quorum_rule& rule, core::duration patience)
+    : round{on->calls(), on->config.node_timeout, on->polling},
       set_{std::move(on)},
       lock_{std::move(lock)},
       who_{std::move(who)},
       line_{std::move(line)},
-      machine_{rule} {}
+      words_{lock_->words_of(who_, rule.proposal)},
+      machine_{rule} {
+  patience_ = patience;
+}
 
 void vote_round::start() {
   core::quorum_machine::steps first;
@@ -39,7 +42,9 @@ void vote_round::perform(const core::quorum_machine::steps& steps) {
   for (const auto& one : steps) {
     switch (one.what) {
       case verb::acquire:
-        send(one.node, lock_->acquire_request(one.node, who_, one.token, ticket, waiter),
+        if (line_) line_->at |= only(one.node);
+        all()[one.node]->note_vote_asked(runtime::now());
+        send(one.node, lock_->acquire_request(one.node, who_.id, words_, ticket, waiter),
              to_acquire);
         break;
       case verb::raise:
@@ -64,6 +69,7 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
     v = {.what = core::vote::kind::failed, .why = std::move(answer.error())};
   } else if (tag == to_acquire) {
     v = read_acquire(**answer, name, set_->set());
+    all()[node]->note_refusal(v.what == core::vote::kind::refused);
   } else {
     v = read_raise(**answer, tag, name, set_->set());
   }
@@ -72,6 +78,7 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
   core::quorum_machine::steps next;
   {
     const std::lock_guard guard{m_};
+    if (tag == to_acquire && !machine_.decided()) all()[node]->note_vote(since_sent(node));
     next = machine_.on_vote(node, std::move(v), runtime::now());
   }
   // Granted here after it was given back: a node that had to be sent the script itself may have run
@@ -100,9 +107,23 @@ void vote_round::on_give_up() {
   perform(next);
 }
 
+void vote_round::on_delay() {
+  core::quorum_machine::steps next;
+  {
+    const std::lock_guard guard{m_};
+    next = machine_.on_delay();
+  }
+  perform(next);
+}
+
 bool vote_round::decided() {
   const std::lock_guard guard{m_};
   return machine_.decided();
+}
+
+bool vote_round::waits_for_all() {
+  const std::lock_guard guard{m_};
+  return machine_.waits_for_all();
 }
 
 bool vote_round::waits_for(std::size_t node) {
@@ -112,7 +133,10 @@ bool vote_round::waits_for(std::size_t node) {
 
 vote_round::verdict vote_round::look() {
   const std::lock_guard guard{m_};
-  verdict v{machine_.outcome(), machine_.token(), machine_.highest_seen(), {}, {}};
+  verdict v{machine_.outcome(), machine_.token(), machine_.highest_seen(), 0, {}, {}};
+  for (std::size_t i = 0; i < all().size(); ++i) {
+    if (machine_.was_asked(i)) v.asked |= only(i);
+  }
   if (v.outcome == core::quorum_outcome::busy) v.met = machine_.met();
   if (v.outcome == core::quorum_outcome::failed) {
     v.why = machine_.why(set_->names(), set_->config.node_timeout);

@@ -5,11 +5,11 @@
 --       4 the run_id that it had when it was looked at
 --       5 "waited": only if it has waited for max_ttl; "kept": its marker survived, and it loses
 --         nothing when it crashes; "new": somebody vouches that nobody holds anything
---       then pairs: counter's field, least value
+--       then pairs: counter's field, least value; last, the run_id of this connection's server
 -- Gives {1} it votes, now or already; {0, why} it was started again since, has not waited long
 --       enough, or belongs to another set.
 local call, node = redis.call, KEYS[1]
-local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+local run = ARGV[#ARGV]
 if run ~= ARGV[4] then
   return {0, 'it was started again meanwhile'}
 end
@@ -29,7 +29,7 @@ if ARGV[5] == 'waited' then
 elseif ARGV[5] == 'kept' and not record[1] then
   return {0, 'its marker is gone'}
 end
-for i = 6, #ARGV, 2 do
+for i = 6, #ARGV - 1, 2 do
   if (tonumber(call('HGET', node, ARGV[i])) or 0) < tonumber(ARGV[i + 1]) then
     call('HSET', node, ARGV[i], ARGV[i + 1])
   end

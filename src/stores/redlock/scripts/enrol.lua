@@ -2,13 +2,14 @@
 --
 -- KEYS  1 the node's record
 -- ARGV  1 the client's configuration   2 its nodes, as text   3 max_ttl, ms
+--       4 the run_id of this connection's server
 -- Gives {1, run_id} it votes;
 --       {0, run_id, ms} blank: no marker, seen so for `ms` by its own clock;
 --       {2, run_id, ms} restarted: its marker is from before its last start;
 --       {3, run_id, nodes, voted} it belongs to another set; voted is 1 if it has voted there.
 -- The start of the wait is kept here, not with a client: it goes on whoever comes and goes.
 local call, node = redis.call, KEYS[1]
-local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+local run = ARGV[4]
 local record = call('HMGET', node, 'run', 'config', 'joining', 'since', 'nodes')
 if record[2] and record[2] ~= ARGV[1] then
   return {3, run, record[5], record[1] and 1 or 0}

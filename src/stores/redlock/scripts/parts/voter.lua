@@ -1,11 +1,12 @@
 -- Whether this node may vote, and for this client: answers {-1, why, …} at once if not. Wants
 -- `call`, `node` (the key of its record), `field` (that of the lock's counter in it; any text if
--- none is needed) and the client's configuration as ARGV[1]; leaves `record`: run, config,
--- max_ttl, counter.
+-- none is needed), the client's configuration as ARGV[1] and the run_id of this connection's server
+-- as the last argument; leaves `record`: run, config, max_ttl, counter.
 --
 -- The marker and all counters are one hash, so that one cannot vanish without the other. A server
 -- that was started anew has another run_id and may have lost what it had promised; uptime would be
--- told by its wall clock.
+-- told by its wall clock. Its connections are new, too, so each of them asks for the run_id once:
+-- INFO in every script would double its cost.
 --   {-1, 'blank', ms, max_ttl} it has no marker: emptied, or new; first seen so `ms` ago
 --   {-1, 'restarted', ms, max_ttl} its marker is from before its last start
 --   {-1, 'config', nodes} it belongs to another set of nodes: these
@@ -13,7 +14,7 @@ local record = call('HMGET', node, 'run', 'config', 'max_ttl', field)
 if record[2] and record[2] ~= ARGV[1] then
   return {-1, 'config', call('HGET', node, 'nodes')}
 end
-local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+local run = ARGV[#ARGV]
 if record[1] ~= run then
   local waiting = call('HMGET', node, 'joining', 'since')
   local time = call('TIME')

@@ -31,6 +31,7 @@
 #define MAJORITY 2
 #define HOLDER 1 /* ids, and tokens as well */
 #define CONTENDER 2
+#define STALE 3 /* the holder's id, set by an acquire that was answered stale */
 
 #define COUNT(set) ((set & 1) + ((set >> 1) & 1) + ((set >> 2) & 1))
 #define HAS(set, n) ((set >> n) & 1)
@@ -45,10 +46,21 @@ bool granted; /* the contender was */
 bool over;    /* it gave the lock back, or gave up */
 
 #if defined(STRICT) && !defined(UNGUARDED)
-#define MAY_REPAIR(n) (key[n] == 0 && counter[n] <= HOLDER)
+#define MAY_REPAIR(n) (NOT_COUNTED(n) && counter[n] <= HOLDER)
 #else
-#define MAY_REPAIR(n) (key[n] == 0)
+#define MAY_REPAIR(n) NOT_COUNTED(n)
 #endif
+#ifdef STALE_COUNTS
+#define NOT_COUNTED(n) (key[n] == 0)
+#define STALE_KEY HOLDER
+#else
+#define NOT_COUNTED(n) (key[n] == 0 || key[n] == STALE)
+#define STALE_KEY STALE
+#endif
+/* An acquire of the holder that arrives only now, or again. */
+#define ACQUIRE_LATE(n) \
+  :: d_step { key[n] == 0 && counter[n] < HOLDER -> key[n] = HOLDER; counter[n] = HOLDER } \
+  :: d_step { key[n] == 0 && counter[n] >= HOLDER -> key[n] = STALE_KEY }
 
 #if defined(REPAIR_COUNTED)
 #define RENEW(n) \
@@ -57,7 +69,7 @@ bool over;    /* it gave the lock back, or gave up */
 #else
 #define RENEW(n) \
   :: d_step { key[n] == HOLDER && !HAS(extended, n) && !HAS(missing, n) -> ADD(extended, n) } \
-  :: d_step { key[n] == 0 && FIRST_ANSWER(n) && !HAS(missing, n) -> \
+  :: d_step { NOT_COUNTED(n) && FIRST_ANSWER(n) && !HAS(missing, n) -> \
        ADD(missing, n); REPAIR_AT_ONCE(n) }
 #endif
 #ifdef BOTH_ANSWERS
@@ -106,6 +118,7 @@ proctype network() {
 end:
   do
   EACH(REPAIR)
+  EACH(ACQUIRE_LATE)
   EACH(LOSE)
   od
 }
@@ -137,8 +150,8 @@ init {
   atomic {
     HELD(0);
     if
-    :: HELD(1)
-    :: HELD(2)
+    :: HELD(1); if :: repairs = 4 :: skip fi
+    :: HELD(2); if :: repairs = 2 :: skip fi
     :: HELD(1); HELD(2)
     fi;
     run holder(); run network(); run contender()

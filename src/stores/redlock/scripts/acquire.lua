@@ -35,7 +35,8 @@ local kept = call('GET', KEYS[4])
 if kept and kept ~= ARGV[10] then
   answer = {3, call('PTTL', KEYS[4])}
 elseif not call('SET', KEYS[1], ARGV[3] .. ';holdfast=' .. ARGV[7] .. ';token=' ..
-    (fresh and ARGV[5] or '0') .. ';block=1;since=' .. time[1] .. '000;' .. ARGV[6], 'NX', 'PX', ARGV[4]) then
+    (fresh and ARGV[5] or '0') .. ';block=1;since=' .. time[1] .. '000;' .. ARGV[6],
+    'NX', 'PX', ARGV[4]) then
   local held = call('GET', KEYS[1])
   if string.sub(held, 1, 33) == ARGV[3] .. ';' then
     return {2, record[4] or '0'}

@@ -1,5 +1,5 @@
--- Sets a lock again where it vanished, or was set by a stale vote (acquire.lua), while a majority of
--- the other nodes still has it.
+-- Sets a lock again where it vanished, or was only set by a stale vote (acquire.lua), while a
+-- majority of the other nodes still has it.
 --
 -- KEYS  1 the lock   2 the node's record
 -- ARGV  1 the client's configuration   2 the lock's counter in the record

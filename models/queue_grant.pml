@@ -87,9 +87,10 @@ byte has_renewed;            /* attempts that may have one left in the network *
 #define RENEWED_AGO since[me]
 #endif
 #define RENEWALS \
-  :: d_step { phase[me] == holds && renewing[me] == 0 -> renewing[me] = TTL; ADD(has_renewed, me) } \
-  :: d_step { phase[me] == holds && renewing[me] == 0 -> renewing[me] = CLAIM; \
-       ADD(has_renewed, me) } \
+  :: d_step { phase[me] == holds && renewing[me] == 0 -> \
+       renewing[me] = TTL; ADD(has_renewed, me) } \
+  :: d_step { phase[me] == holds && renewing[me] == 0 -> \
+       renewing[me] = CLAIM; ADD(has_renewed, me) } \
   :: d_step { phase[me] == holds && renewing[me] != 0 && replied[me] == 0 -> \
        if \
        :: MAY_EXTEND(me) -> EXTEND(renewing[me]); replied[me] = GRANTED \

@@ -5,10 +5,10 @@
  *            remember when it was sent and the counter; sent a grant, ignore it unless its token
  *            is above that counter, and rely on the claim TTL from when that request was sent. A
  *            grant that is over on arrival is given back. Time goes in ticks, at one rate for all:
- *            see redlock_drift.pml. With RENEW, whoever relies on a lock, by a claim or a whole
- *            TTL, also renews it, for a TTL or for less: compare and extend, never shorten; answered
- *            "extended", rely on what was asked for from when that request was sent. (It may even
- *            come when the reliance is over, which the code does not make use of.)
+ *            see redlock_drift.pml. With RENEW, whoever relies on a lock, by a claim or by a whole
+ *            TTL, also renews it, for a TTL or for less: compare and extend, never shorten.
+ *            Answered "extended", it relies on what it asked for, from when that request was sent.
+ *            (The answer may even come when the reliance is over, which the code does not use.)
  * Adversary  any message takes any time, or is lost; an ask or a release that was sent once
  *            arrives as often as it likes, also when its attempt is over; clients pause for as
  *            long as they like; waiters give up at any moment. At most TOKENS grants in all.

@@ -5,11 +5,13 @@
  *            holder's; a majority of extensions is success. A node where the key is missing is
  *            repaired (the key is set again), but only once the round has succeeded, and it does
  *            not count in that round: of two answers of a node, the first is the one. A round that
- *            fails may be tried again.
+ *            fails may be tried again. A node that was not asked for its vote may be filled in, by
+ *            a repair that is sent right after the grant. A key that was set by a stale vote counts
+ *            as missing.
  * Adversary  Node 0 loses keys at any time, again and again; the other two keep a key until its
- *            owner gives it back. Requests, repairs above all, arrive late and more than once;
- *            replies are lost. No clock: the holder may be as slow as it likes.
- *            With STRICT, every node loses keys at any time.
+ *            owner gives it back. Requests, repairs above all, arrive late and more than once, the
+ *            holder's acquires too; replies are lost. No clock: the holder may be as slow as it
+ *            likes. With STRICT, every node loses keys at any time.
  * Asserted   When a round succeeds, no contender that was granted before the round began still
  *            holds the lock: otherwise there are two holders, both of which were just told so.
  *            With STRICT, none was granted at all, that is: a lease that was interrupted is not
@@ -23,9 +25,11 @@
  *            LATE_ANSWER         an extension of an earlier round counts in this one
  *            BOTH_ANSWERS        a node that extended, and when asked again has lost the key,
  *                                counts and is repaired in the same round
+ *            STALE_COUNTS        a stale vote's key is extended and counts: an acquire that comes
+ *                                late is a repair that nobody checks
  *            STRICT UNGUARDED    the counter is not looked at: a repair that lands after a
  *                                contender came and went brings the lease back
- *            STRICT LATE_ANSWER  as above
+ *            STRICT LATE_ANSWER, STRICT STALE_COUNTS  as above
  */
 #define N 3
 #define MAJORITY 2

@@ -1,15 +1,15 @@
 /* Fenced Redlock: amnesia. A node that restarted empty refuses, until it has rejoined.
  *
  * Modelled   three nodes with key, counter and marker; ATTEMPTS acquisitions, one after another or
- *            at once, that take the lock with a fresh token on a majority, hold it, and end. A
- *            node restarts empty: key, counter and marker are gone together, its run id is new, it
- *            refuses attempts. To rejoin: wait until max_ttl has passed since that restart; then
- *            read the counters of two (N/2 + 1) intact nodes; then, in one script, if the run id
- *            is still the same: C := max(C, what was read), set the marker.
+ *            at once, that take the lock with a fresh token on a majority, or with one that they
+ *            raise a majority to (once), hold it, and end. A node restarts empty: key, counter
+ *            and marker are gone together, its run id is new, it refuses attempts. To rejoin: wait
+ *            until max_ttl has passed since that restart; then read the counters of two (N/2 + 1)
+ *            intact nodes; then, in one script, if it still is that wait: C := max(C, what was
+ *            read), set the marker.
  * Time       max_ttl has passed: every attempt that this node ever granted anything to is over
  *            (its validity counts from before the request left, and is at most max_ttl). A key
- *            vanishes only when its attempt is over. Renewal is left out: a lease that was renewed
- *            since the restart stands on a majority without this node.
+ *            vanishes only when its attempt is over. Renewal: see redlock_lasting.pml.
  * Adversary  restarts nodes RESTARTS times, at any moment, also while they rejoin or are read;
  *            chooses proposals; delays requests, also of attempts that are over; loses replies.
  * Asserted   at most one attempt holds the lock; tokens in real-time order, none twice.
@@ -72,11 +72,22 @@ byte recovered[N];  /* the highest of them */
   :: d_step { VOTES(n) && key[n] == 0 && p <= counter[n] -> key[n] = me; ADD(voters[n], me) }
 #define ACQUIRE(n) \
   :: d_step { VOTES(n) && key[n] == 0 && p > counter[n] -> GRANT(n); ADD(fresh, n) } \
+  ACQUIRE_STALE(n) \
   ACQUIRE_UNHEARD(n)
+#define ACQUIRE_STALE(n) \
+  :: d_step { VOTES(n) && key[n] == 0 && p <= counter[n] -> \
+       key[n] = me; ADD(voters[n], me); ADD(stale, n); \
+       if :: counter[n] > seen -> seen = counter[n] :: else fi }
+#define RAISE_ONE(n) \
+  :: d_step { VOTES(n) && key[n] == me && counter[n] < q -> counter[n] = q; ADD(fresh, n) } \
+  :: d_step { VOTES(n) && key[n] == me && counter[n] < q -> counter[n] = q }
 
 proctype attempt(byte me) {
-  byte p;
-  byte fresh;
+  byte p;     /* proposed */
+  byte q;     /* the token, perhaps raised */
+  byte fresh; /* nodes that moved their counters to it, and said so */
+  byte stale; /* nodes that granted, but were above it */
+  byte seen;
   byte bound;
   atomic {
     bound = highest;
@@ -85,21 +96,31 @@ proctype attempt(byte me) {
   }
   do
   EACH(ACQUIRE)
-  :: COUNT(fresh) >= MAJORITY ->
-     atomic {
-       assert(holder == 0);
-       assert(p > bound);
-       assert(!HAS(tokens, p));
-       holder = me;
-       ADD(tokens, p);
-       if :: p > highest -> highest = p :: else fi
-     }
+  :: d_step { COUNT(fresh) >= MAJORITY -> q = p } goto granted
+  :: d_step { COUNT(fresh) < MAJORITY && COUNT((fresh | stale)) >= MAJORITY ->
+       q = (seen > p -> seen : p) + 1; fresh = 0; stale = 0; seen = 0 }
      break
-  :: break
+  :: goto ends
   od;
+  do
+  EACH(RAISE_ONE)
+  EACH(ACQUIRE_UNHEARD)
+  :: COUNT(fresh) >= MAJORITY -> goto granted
+  :: goto ends
+  od;
+granted:
+  atomic {
+    assert(holder == 0);
+    assert(q > bound);
+    assert(!HAS(tokens, q));
+    holder = me;
+    ADD(tokens, q);
+    if :: q > highest -> highest = q :: else fi
+  };
+ends:
   atomic {
     if :: holder == me -> holder = 0 :: else fi;
-    fresh = 0; bound = 0;
+    fresh = 0; bound = 0; q = 0; stale = 0; seen = 0;
     ADD(over, me)
   };
 end:

@@ -5,11 +5,13 @@
  *            holder's; a majority of extensions is success. A node where the key is missing is
  *            repaired (the key is set again), but only once the round has succeeded, and it does
  *            not count in that round: of two answers of a node, the first is the one. A round that
- *            fails may be tried again.
+ *            fails may be tried again. A node that was not asked for its vote may be filled in, by
+ *            a repair that is sent right after the grant. A key that was set by a stale vote counts
+ *            as missing.
  * Adversary  Node 0 loses keys at any time, again and again; the other two keep a key until its
- *            owner gives it back. Requests, repairs above all, arrive late and more than once;
- *            replies are lost. No clock: the holder may be as slow as it likes.
- *            With STRICT, every node loses keys at any time.
+ *            owner gives it back. Requests, repairs above all, arrive late and more than once, the
+ *            holder's acquires too; replies are lost. No clock: the holder may be as slow as it
+ *            likes. With STRICT, every node loses keys at any time.
  * Asserted   When a round succeeds, no contender that was granted before the round began still
  *            holds the lock: otherwise there are two holders, both of which were just told so.
  *            With STRICT, none was granted at all, that is: a lease that was interrupted is not
@@ -23,14 +25,17 @@
  *            LATE_ANSWER         an extension of an earlier round counts in this one
  *            BOTH_ANSWERS        a node that extended, and when asked again has lost the key,
  *                                counts and is repaired in the same round
+ *            STALE_COUNTS        a stale vote's key is extended and counts: an acquire that comes
+ *                                late is a repair that nobody checks
  *            STRICT UNGUARDED    the counter is not looked at: a repair that lands after a
  *                                contender came and went brings the lease back
- *            STRICT LATE_ANSWER  as above
+ *            STRICT LATE_ANSWER, STRICT STALE_COUNTS  as above
  */
 #define N 3
 #define MAJORITY 2
 #define HOLDER 1 /* ids, and tokens as well */
 #define CONTENDER 2
+#define STALE 3 /* the holder's id, set by an acquire that was answered stale */
 
 #define COUNT(set) ((set & 1) + ((set >> 1) & 1) + ((set >> 2) & 1))
 #define HAS(set, n) ((set >> n) & 1)
@@ -45,10 +50,21 @@ bool granted; /* the contender was */
 bool over;    /* it gave the lock back, or gave up */
 
 #if defined(STRICT) && !defined(UNGUARDED)
-#define MAY_REPAIR(n) (key[n] == 0 && counter[n] <= HOLDER)
+#define MAY_REPAIR(n) (NOT_COUNTED(n) && counter[n] <= HOLDER)
 #else
-#define MAY_REPAIR(n) (key[n] == 0)
+#define MAY_REPAIR(n) NOT_COUNTED(n)
 #endif
+#ifdef STALE_COUNTS
+#define NOT_COUNTED(n) (key[n] == 0)
+#define STALE_KEY HOLDER
+#else
+#define NOT_COUNTED(n) (key[n] == 0 || key[n] == STALE)
+#define STALE_KEY STALE
+#endif
+/* An acquire of the holder that arrives only now, or again. */
+#define ACQUIRE_LATE(n) \
+  :: d_step { key[n] == 0 && counter[n] < HOLDER -> key[n] = HOLDER; counter[n] = HOLDER } \
+  :: d_step { key[n] == 0 && counter[n] >= HOLDER -> key[n] = STALE_KEY }
 
 #if defined(REPAIR_COUNTED)
 #define RENEW(n) \
@@ -57,7 +73,7 @@ bool over;    /* it gave the lock back, or gave up */
 #else
 #define RENEW(n) \
   :: d_step { key[n] == HOLDER && !HAS(extended, n) && !HAS(missing, n) -> ADD(extended, n) } \
-  :: d_step { key[n] == 0 && FIRST_ANSWER(n) && !HAS(missing, n) -> \
+  :: d_step { NOT_COUNTED(n) && FIRST_ANSWER(n) && !HAS(missing, n) -> \
        ADD(missing, n); REPAIR_AT_ONCE(n) }
 #endif
 #ifdef BOTH_ANSWERS
@@ -106,6 +122,7 @@ proctype network() {
 end:
   do
   EACH(REPAIR)
+  EACH(ACQUIRE_LATE)
   EACH(LOSE)
   od
 }
@@ -137,8 +154,8 @@ init {
   atomic {
     HELD(0);
     if
-    :: HELD(1)
-    :: HELD(2)
+    :: HELD(1); if :: repairs = 4 :: skip fi
+    :: HELD(2); if :: repairs = 2 :: skip fi
     :: HELD(1); HELD(2)
     fi;
     run holder(); run network(); run contender()

@@ -11,7 +11,8 @@
  *            requests, also of attempts that are over; loses and delays replies. It also chooses,
  *            for every script, whether it finds the key free, its own, or another's: keys vanish
  *            and come back at will, so the order of tokens rests on no key, clock, pause or TTL.
- *            ("Busy", and "refused, p is too far ahead", are requests lost.)
+ *            ("Busy", and "refused, p is too far ahead", are requests lost; to a counter, a repair
+ *            or filling in is a raise to the lease's token that nobody hears of.)
  * Asserted   if A's acquire returned before B's began, token(B) > token(A); no token twice.
  * Limits     exhaustive for N = 3 and two attempts: 2 GB. More attempts, and N = 5: bitstate
  *            hashing.

@@ -4,6 +4,11 @@
 
 #include <holdfast/holdfast.hpp>
 
+#include "client/open_store.hpp"
+#include "client/url.hpp"
+#include "runtime/background.hpp"
+#include "runtime/clock.hpp"
+#include "stores/redlock/node_set.hpp"
 #include "support/naive_redlock.hpp"
 #include "support/open_client.hpp"
 #include "support/redlock_nodes.hpp"
@@ -145,6 +150,37 @@ TEST(RedlockAmnesia, EmptiedNodeIsNoticedOnALivingConnection) {
   (void)thrown_by([&] { EXPECT_FALSE(b.mutex("orders").try_acquire(300ms)) << "two holders"; });
   EXPECT_TRUE(eventually([&] { return !votes(set, 0); }));
   EXPECT_TRUE(held.held());
+}
+
+// Mutant ANOTHER_WAIT of models/redlock_blank.pml: a client that was asleep has counters from
+// before the node was emptied again. Its run_id is what it was.
+TEST(RedlockAmnesia, NodeThatWasEmptiedTwiceIsNotLetInByWhoSawTheFirstTime) {
+  using stores::redlock::node_set;
+  constexpr auto max_ttl = 200ms;
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=200"}};
+  const auto work = std::make_shared<runtime::background>(1);
+  work->stop();  // nobody else lets it in
+  const auto url = detail::parse_url(set.url());
+  ASSERT_TRUE(url);
+  const auto nodes = std::make_shared<node_set>(detail::redlock_config_of(*url), work);
+  nodes->start();
+  const auto until = [] { return core::after(runtime::now(), patience); };
+  const auto after_emptying = [&] {
+    (void)set[0].command({"FLUSHALL"});
+    node_set::standing seen;
+    EXPECT_TRUE(eventually([&] {
+      seen = nodes->survey(until())[0];
+      return seen.report.is == core::node_report::standing::blank && seen.report.waited >= max_ttl;
+    }));
+    return seen;
+  };
+  const auto first = after_emptying();
+  const auto second = after_emptying();
+  EXPECT_FALSE(nodes->admit(0, first, node_set::admit_mode::waited, {}, until()));
+  EXPECT_FALSE(votes(set, 0));
+  EXPECT_TRUE(nodes->admit(0, second, node_set::admit_mode::waited, {}, until()));
+  EXPECT_TRUE(votes(set, 0));
+  nodes->close();
 }
 
 // Scenario 23: what was promised is on disk.

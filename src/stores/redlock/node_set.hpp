@@ -82,7 +82,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   // Asks every node what it is, letting those begin their wait that may not vote.
   struct standing {
     core::node_report report;
-    std::string run_id;
+    std::string run_id;  // and which wait it is in: scripts/enrol.lua
     std::string said;  // for a person
     bool voted_elsewhere = false;
   };

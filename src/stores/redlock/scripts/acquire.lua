@@ -13,6 +13,9 @@
 --       {3, PTTL} free, but kept for another waiter for a moment; queued if it waits;
 --       {-1, why, …} refused: parts/voter.lua, {-1, 'ttl', most}, {-1, 'ahead', µs}.
 -- Cost  6 commands when free, 7 when busy.
+--
+-- A stale key says token=0 until it is raised, and does not count in a renewal: an acquire that was
+-- held up may come when another attempt was granted the lock here and has gone again.
 local call, node, field = redis.call, KEYS[2], ARGV[2]
 -- include parts/voter.lua
 if tonumber(ARGV[4]) > tonumber(record[3]) then
@@ -25,13 +28,15 @@ local ahead = proposal - math.max(time[1] * 1000000 + time[2], counter)
 if ahead > most then
   return {-1, 'ahead', string.format('%.0f', ahead)}
 end
+local fresh = proposal > counter
 local waits = ARGV[9] ~= ''
 local answer
 local kept = call('GET', KEYS[4])
 if kept and kept ~= ARGV[10] then
   answer = {3, call('PTTL', KEYS[4])}
-elseif not call('SET', KEYS[1], ARGV[3] .. ';holdfast=' .. ARGV[7] .. ';token=' .. ARGV[5] ..
-    ';block=1;since=' .. time[1] .. '000;' .. ARGV[6], 'NX', 'PX', ARGV[4]) then
+elseif not call('SET', KEYS[1], ARGV[3] .. ';holdfast=' .. ARGV[7] .. ';token=' ..
+    (fresh and ARGV[5] or '0') .. ';block=1;since=' .. time[1] .. '000;' .. ARGV[6],
+    'NX', 'PX', ARGV[4]) then
   local held = call('GET', KEYS[1])
   if string.sub(held, 1, 33) == ARGV[3] .. ';' then
     return {2, record[4] or '0'}
@@ -51,7 +56,7 @@ end
 if kept then
   call('DEL', KEYS[4])
 end
-if proposal <= counter then
+if not fresh then
   return {2, record[4]}
 end
 call('HSET', node, field, ARGV[5])

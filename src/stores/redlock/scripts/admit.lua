@@ -2,15 +2,17 @@
 --
 -- KEYS  1 the node's record
 -- ARGV  1 the client's configuration   2 its nodes, as text   3 max_ttl, ms
---       4 the run_id that it had when it was looked at
+--       4 the run_id that it had when it was looked at; if it waited, with @ and since when
 --       5 "waited": only if it has waited for max_ttl; "kept": its marker survived, and it loses
 --         nothing when it crashes; "new": somebody vouches that nobody holds anything
 --       then pairs: counter's field, least value; last, the run_id of this connection's server
 -- Gives {1} it votes, now or already; {0, why} it was started again since, has not waited long
---       enough, or belongs to another set.
+--       enough, or belongs to another set. A node that was emptied again, without a new start, is
+--       in another wait: counters that were read before that one are not enough.
 local call, node = redis.call, KEYS[1]
 local run = ARGV[#ARGV]
-if run ~= ARGV[4] then
+local run_seen, since_seen = string.match(ARGV[4], '^(%x+)@?(%d*)$')
+if run ~= run_seen then
   return {0, 'it was started again meanwhile'}
 end
 local record = call('HMGET', node, 'run', 'config', 'joining', 'since')
@@ -23,8 +25,8 @@ end
 if ARGV[5] == 'waited' then
   local time = call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  if record[3] ~= run or now - record[4] < tonumber(ARGV[3]) then
-    return {0, 'it has not waited for max_ttl'}
+  if record[3] ~= run or record[4] ~= since_seen or now - record[4] < tonumber(ARGV[3]) then
+    return {0, 'it has not waited for max_ttl, or has begun to wait again'}
   end
 elseif ARGV[5] == 'kept' and not record[1] then
   return {0, 'its marker is gone'}

@@ -4,8 +4,8 @@
 -- ARGV  1 the client's configuration   2 its nodes, as text   3 max_ttl, ms
 --       4 the run_id of this connection's server
 -- Gives {1, run_id} it votes;
---       {0, run_id, ms} blank: no marker, seen so for `ms` by its own clock;
---       {2, run_id, ms} restarted: its marker is from before its last start;
+--       {0, run_id@since, ms} blank: no marker, seen so for `ms` by its own clock;
+--       {2, run_id@since, ms} restarted: its marker is from before its last start;
 --       {3, run_id, nodes, voted} it belongs to another set; voted is 1 if it has voted there.
 -- The start of the wait is kept here, not with a client: it goes on whoever comes and goes.
 local call, node = redis.call, KEYS[1]
@@ -20,8 +20,8 @@ end
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if record[3] ~= run then
-  record[4] = now
-  call('HSET', node, 'joining', run, 'since', string.format('%.0f', now), 'config', ARGV[1],
-    'nodes', ARGV[2], 'max_ttl', ARGV[3])
+  record[4] = string.format('%.0f', now)
+  call('HSET', node, 'joining', run, 'since', record[4], 'config', ARGV[1], 'nodes', ARGV[2],
+    'max_ttl', ARGV[3])
 end
-return {record[1] and 2 or 0, run, now - record[4]}
+return {record[1] and 2 or 0, run .. '@' .. record[4], now - record[4]}

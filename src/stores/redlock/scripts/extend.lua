@@ -4,7 +4,9 @@
 -- KEYS  1 the node's record, then the locks
 -- ARGV  1 the client's configuration, then for each lock: owner id, TTL in ms
 -- Gives {seconds, microseconds of the server's clock, then for each lock: its value, extended;
---       0 nobody has it; -1 somebody or something else does}, or {-1, why, …} as parts/voter.lua.
+--       0 nobody has it, or its owner has it by a stale vote only (acquire.lua), which proves
+--       nothing about the time before; -1 somebody or something else does}, or {-1, why, …} as
+--       parts/voter.lua.
 local call, node, field = redis.call, KEYS[1], 'none'
 -- include parts/voter.lua
 local time = call('TIME')
@@ -19,6 +21,8 @@ for i = 2, #KEYS do
     answer[i + 1] = 0
   elseif type(held) ~= 'string' or string.sub(held, 1, 33) ~= ARGV[2 * i - 2] .. ';' then
     answer[i + 1] = -1
+  elseif string.find(held, '^%x+;holdfast=%d+;token=0;') then
+    answer[i + 1] = 0
   else
     if call('PTTL', KEYS[i]) < ttl then
       call('PEXPIRE', KEYS[i], ttl)

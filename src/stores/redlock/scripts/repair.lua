@@ -1,4 +1,5 @@
--- Sets a lock again where it vanished while a majority of the other nodes still has it.
+-- Sets a lock again where it vanished, or was only set by a stale vote (acquire.lua), while a
+-- majority of the other nodes still has it.
 --
 -- KEYS  1 the lock   2 the node's record
 -- ARGV  1 the client's configuration   2 the lock's counter in the record
@@ -16,9 +17,13 @@ local call, node, field = redis.call, KEYS[2], ARGV[2]
 if (tonumber(record[4]) or 0) > tonumber(ARGV[5]) then
   return {0}
 end
-if not call('SET', KEYS[1], ARGV[3], 'NX', 'PX', ARGV[4]) then
+local held = redis.pcall('GET', KEYS[1])
+local stale = type(held) == 'string' and string.sub(held, 1, 33) == string.sub(ARGV[3], 1, 33) and
+    string.find(held, '^%x+;holdfast=%d+;token=0;')
+if held and not stale then
   return {0}
 end
+call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
 if (tonumber(record[4]) or 0) < tonumber(ARGV[5]) then
   call('HSET', node, field, ARGV[5])
 end

@@ -7,6 +7,7 @@
 #include "support/naive_redlock.hpp"
 #include "support/open_client.hpp"
 #include "support/redlock_nodes.hpp"
+#include "support/saved_data.hpp"
 #include "support/watch.hpp"
 
 using namespace std::chrono_literals;
@@ -16,13 +17,6 @@ namespace holdfast::test {
 namespace {
 
 constexpr auto record = "holdfast:{redlock}:node";
-
-std::vector<endpoint> endpoints(redlock_nodes& set) {
-  std::vector<endpoint> all;
-  for (std::size_t i = 0; i < set.size(); ++i)
-    all.push_back(set[i].where());
-  return all;
-}
 
 void empty_by_restart(redis_server& node) {
   node.kill9();
@@ -48,7 +42,7 @@ std::uint64_t counter(redis_server& node) {
 // Scenario F.
 TEST(RedlockAmnesia, RestartedNodeGivesANaiveLockTwoHolders) {
   redlock_nodes set{5};
-  naive_redlock naive{endpoints(set), "orders"};
+  naive_redlock naive{set.where(), "orders"};
   ASSERT_TRUE(naive.lock(60s));
   for (const std::size_t i : {3U, 4U})
     (void)set[i].command({"DEL", "orders"});  // as if it had been granted by three
@@ -62,7 +56,7 @@ TEST(RedlockAmnesia, RestartedNodeDoesNotVote) {
   client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
   { const lease warm = b.mutex("other").acquire(); }
   const lease held = a.mutex("orders").acquire();
-  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 5; }));
+  ASSERT_TRUE(set.await_all_holding("orders"));
   for (const std::size_t i : {3U, 4U})
     (void)set[i].command({"DEL", "orders"});
   empty_by_restart(set[2]);
@@ -85,7 +79,7 @@ TEST(RedlockAmnesia, RestartedNodeDoesNotVote) {
 // Scenario 24.
 TEST(RedlockAmnesia, RestartedNodesMakeNaiveTokensGoBack) {
   redlock_nodes set{3};
-  naive_redlock naive{endpoints(set), "orders"};
+  naive_redlock naive{set.where(), "orders"};
   std::int64_t last = 0;
   for (int i = 0; i < 5; ++i) {
     const auto held = naive.lock(60s);
@@ -101,7 +95,12 @@ TEST(RedlockAmnesia, RestartedNodesMakeNaiveTokensGoBack) {
 TEST(RedlockAmnesia, NodesGetTheirCountersBackOneAfterTheOther) {
   redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1000"}};
   client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 30'000ms}};
-  fencing_token last = c.mutex("orders").acquire().token();
+  fencing_token last{0};
+  {
+    const lease first = c.mutex("orders").acquire();
+    last = first.token();
+    ASSERT_TRUE(set.await_all_holding("orders"));
+  }
   for (std::size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(eventually([&] { return counter(set[i]) >= last.value(); }));
     empty_by_restart(set[i]);
@@ -138,7 +137,7 @@ TEST(RedlockAmnesia, EmptiedNodeIsNoticedOnALivingConnection) {
   client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
   { const lease warm = b.mutex("other").acquire(); }
   const lease held = a.mutex("orders").acquire();
-  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));
+  ASSERT_TRUE(set.await_all_holding("orders"));
   (void)set[0].command({"FLUSHALL"});
   (void)set[1].command({"DEL", "orders"});
   // One busy, one that may vote for b, one that may not.
@@ -154,13 +153,60 @@ TEST(RedlockAmnesia, NodeThatLosesNothingVotesAgainAtOnce) {
                      .query = "node_timeout=1000&max_ttl=600000"}};
   client c{set.url(), {.lock = {.ttl = 60'000ms}}};
   const lease held = c.mutex("orders").acquire();
-  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));
+  ASSERT_TRUE(set.await_all_holding("orders"));
   empty_by_restart(set[0]);
   EXPECT_EQ(set[0].command({"EXISTS", "orders"}), "1");
   EXPECT_TRUE(eventually([&] {
     (void)c.mutex("other").try_acquire();
     return votes(set, 0);
   }));
+}
+
+// Scenario 23, everysec: the last second is lost, the marker is not.
+const redlock_nodes_options everysec{
+    .node = {.config = {"appendonly yes", "appendfsync everysec"}},
+};
+
+// The state before `grant`, after a crash.
+template <class Grant>
+void forget_what_happens_in(redis_server& node, Grant grant) {
+  const saved_data before{node.folder()};
+  if (before.empty()) throw std::runtime_error{"the node has written nothing"};
+  grant();
+  node.kill9();
+  before.put_back();
+  node.restart();
+}
+
+TEST(RedlockAmnesia, LostSecondGivesANaiveLockTwoHolders) {
+  redlock_nodes set{3, everysec};
+  naive_redlock naive{set.where(), "orders"};
+  forget_what_happens_in(set[0], [&] { ASSERT_TRUE(naive.lock(60s)); });
+  (void)set[1].command({"DEL", "orders"});  // as if two had granted it
+  EXPECT_TRUE(naive.lock(60s)) << "both hold it";
+}
+
+TEST(RedlockAmnesia, NodeThatLostItsLastSecondDoesNotVote) {
+  redlock_nodes set{3, everysec};
+  client a{set.url(), {.lock = {.ttl = 60'000ms}}};
+  client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
+  std::optional<lease> held;
+  forget_what_happens_in(set[0], [&] {
+    held = a.mutex("orders").try_acquire(patience);
+    ASSERT_TRUE(held && set.await_all_holding("orders"));
+  });
+  EXPECT_EQ(set[0].command({"EXISTS", "orders"}), "0");
+  (void)set[1].command({"DEL", "orders"});
+  std::string what;
+  EXPECT_TRUE(eventually([&] {
+    (void)thrown_by(
+        [&] {
+          if (b.mutex("orders").try_acquire()) ADD_FAILURE() << "two holders";
+        },
+        &what);
+    return what.find("restarted") != std::string::npos;
+  })) << what;
+  EXPECT_FALSE(votes(set, 0));
 }
 
 TEST(RedlockAmnesia, NewSetBeginsByItselfAfterMaxTtl) {

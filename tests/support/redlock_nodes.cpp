@@ -4,6 +4,8 @@
 
 #include <holdfast/redlock.hpp>
 
+#include "support/process.hpp"
+
 namespace holdfast::test {
 
 redlock_nodes::redlock_nodes(std::size_t count, const redlock_nodes_options& options)
@@ -27,6 +29,21 @@ std::string redlock_nodes::url_with(const std::string& query) const {
 
 std::string redlock_nodes::name(std::size_t i) const {
   return "127.0.0.1:" + std::to_string(servers_[i]->port());
+}
+
+std::vector<endpoint> redlock_nodes::where() const {
+  std::vector<endpoint> all;
+  for (const auto& one : servers_)
+    all.push_back(one->where());
+  return all;
+}
+
+bool redlock_nodes::await_all_holding(const std::string& key) const {
+  return eventually([&] { return holding(key) == size(); });
+}
+
+bool redlock_nodes::await_none_holding(const std::string& key) const {
+  return eventually([&] { return holding(key) == 0; });
 }
 
 std::size_t redlock_nodes::holding(const std::string& key) const {

@@ -26,8 +26,12 @@ class redlock_nodes {
   // With other options than those given.
   [[nodiscard]] std::string url_with(const std::string& query) const;
   [[nodiscard]] std::string name(std::size_t i) const;  // as errors name it
+  [[nodiscard]] std::vector<endpoint> where() const;
   // How many hold this key.
   [[nodiscard]] std::size_t holding(const std::string& key) const;
+  // Waits until all do: right after a grant no more than a majority need to, whichever that is.
+  [[nodiscard]] bool await_all_holding(const std::string& key) const;
+  [[nodiscard]] bool await_none_holding(const std::string& key) const;
 
  private:
   const std::string query_;

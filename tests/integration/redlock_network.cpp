@@ -54,6 +54,15 @@ TEST(RedlockNetwork, SlowNodesAreAskedTogether) {
   EXPECT_LT(took, 1'200ms) << "one after the other would take 1.2 s";
 }
 
+// A node has as long for its answer as it was given, and its connection lives for as long.
+TEST(RedlockNetwork, NodesThatAreSlowerThanMostAreWaitedForIfToldSo) {
+  proxied_redlock set{3, "node_timeout=5000"};
+  client c = set.warm_client(marked(60'000ms, 20'000ms));
+  for (std::size_t i = 0; i < 3; ++i)
+    set[i].delay_replies(1'200ms);
+  EXPECT_TRUE(c.mutex("orders").try_acquire());
+}
+
 TEST(RedlockNetwork, GrantThatIsCompleteAfterItsTtlIsGivenBack) {
   proxied_redlock set{3, "node_timeout=5000"};
   client c = set.warm_client(marked(300ms));

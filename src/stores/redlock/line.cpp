@@ -18,10 +18,10 @@ constexpr core::backoff::bounds connect_pace{milliseconds{5}, std::chrono::secon
 
 }  // namespace
 
-line::line(const redis::endpoint& where, core::duration spin,
+line::line(const redis::endpoint& where, core::duration reply_patience,
            std::shared_ptr<runtime::background> connecting, hooks tell)
     : dialer_{where, {1, core::duration::zero()}, {}},
-      spin_{spin},
+      reply_patience_{reply_patience},
       connecting_{std::move(connecting)},
       tell_{std::move(tell)},
       pace_{connect_pace, runtime::random_bits()} {}
@@ -179,7 +179,8 @@ void line::connect() {
   const auto until = core::after(runtime::now(), connect_patience);
   auto fd = dialer_.open_apart(until);
   if (!fd) return went_down(std::move(fd.error()));
-  auto fresh = std::make_shared<redis::channel>(std::move(*fd), node(), spin_);
+  auto fresh = std::make_shared<redis::channel>(std::move(*fd), node(), core::duration::zero(),
+                                                reply_patience_);
   if (tell_.prepare) {
     if (auto ok = tell_.prepare(*fresh, until); !ok) return went_down(std::move(ok.error()));
   }

@@ -79,6 +79,8 @@ node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> ba
 void node_set::start() {
   const auto sorted = sorted_names(config);
   const auto hash = hash_of(description);
+  // A connection must not be given up while its node still has time to answer.
+  const auto patience = std::max(config.node_timeout, redis::channel::posted_reply_max);
   std::vector<std::shared_ptr<line>> all;
   for (std::size_t i = 0; i < config.nodes.size(); ++i) {
     const auto& where = config.nodes[i];
@@ -86,8 +88,8 @@ void node_set::start() {
     node one;
     one.name = where.node;
     one.config = hash + "-" + std::to_string(place);
-    one.calls = std::make_shared<line>(where, core::duration::zero(), connecting_, hooks_of(i));
-    one.renewals = std::make_shared<line>(where, core::duration::zero(), connecting_,
+    one.calls = std::make_shared<line>(where, patience, connecting_, hooks_of(i));
+    one.renewals = std::make_shared<line>(where, patience, connecting_,
                                           line::hooks{nullptr, nullptr, nullptr});
     names_.push_back(where.node);
     all.push_back(one.calls);

@@ -107,6 +107,27 @@ TEST(RedlockLeases, RenewalThatRacesTheReleaseIsNoLossAndBringsNothingBack) {
   EXPECT_EQ(c.counters().losses, 0U);
 }
 
+// A renewal is under way when the lease is detached, and answered after its new owner gave it back.
+TEST(RedlockLeases, DetachedLeaseIsNotBroughtBack) {
+  proxied_redlock set{3, "node_timeout=5000"};
+  know_how_to_extend(set.servers);
+  client c = set.warm_client({.lock = {.ttl = 3'000ms}});
+  lease held = c.mutex("orders").acquire();
+  ASSERT_TRUE(set.servers.await_all_holding("orders"));
+  (void)set.servers[1].command({"DEL", "orders"});
+  for (std::size_t i = 0; i < 3; ++i)
+    set[i].inject(fault::hold_reply, renews);
+  for (std::size_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(set[i].await_faults(1));
+  (void)held.detach();
+  for (std::size_t i = 0; i < 3; ++i)
+    (void)set.servers[i].command({"DEL", "orders"});
+  for (std::size_t i = 0; i < 3; ++i)
+    set[i].let_go();
+  let_pass(500ms);  // two of three renewed it, so that the third would be given it again
+  EXPECT_EQ(set.servers.holding("orders"), 0U);
+}
+
 // Scenario 11.
 TEST(RedlockLeases, NaiveRenewalWithAShorterTtlShortensTheLease) {
   redlock_nodes set{3};

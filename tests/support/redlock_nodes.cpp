@@ -1,5 +1,6 @@
 #include "support/redlock_nodes.hpp"
 
+#include <set>
 #include <stdexcept>
 
 #include <holdfast/redlock.hpp>
@@ -39,7 +40,12 @@ std::vector<endpoint> redlock_nodes::where() const {
 }
 
 bool redlock_nodes::await_all_holding(const std::string& key) const {
-  return eventually([&] { return holding(key) == size(); });
+  return eventually([&] {
+    std::set<std::string> owners;
+    for (const auto& one : servers_)
+      owners.insert(one->command({"GETRANGE", key, "0", "31"}));
+    return owners.size() == 1 && !owners.begin()->empty();
+  });
 }
 
 bool redlock_nodes::await_none_holding(const std::string& key) const {

@@ -29,7 +29,8 @@ class redlock_nodes {
   [[nodiscard]] std::vector<endpoint> where() const;
   // How many hold this key.
   [[nodiscard]] std::size_t holding(const std::string& key) const;
-  // Waits until all do: right after a grant no more than a majority need to, whichever that is.
+  // Waits until all do, for one owner: right after a grant no more than a majority need to,
+  // whichever that is.
   [[nodiscard]] bool await_all_holding(const std::string& key) const;
   [[nodiscard]] bool await_none_holding(const std::string& key) const;
 

@@ -39,6 +39,13 @@ bool asks_for_admission(const redisReply& answer) {
   return why == "blank" || why == "restarted";
 }
 
+std::optional<core::duration> read_quarantine(const redisReply& answer) {
+  const auto fields = elements_of(answer);
+  if (!asks_for_admission(answer) || fields.size() < 4) return std::nullopt;
+  const auto lasts = static_cast<long long>(read_number(text_of(*fields[3])));
+  return std::chrono::milliseconds{std::max(0LL, lasts - fields[2]->integer)};
+}
+
 std::optional<failure> read_refusal(const redisReply& answer, const std::string& node,
                                     const set_names& set) {
   if (kind_of(answer) != -1) return std::nullopt;

@@ -30,8 +30,8 @@ inline constexpr std::chrono::milliseconds patience{3'000};
                                              std::chrono::milliseconds timeout = patience);
 
 // Lets nodes vote again after a majority has lost its counters, which clients refuse to do: they
-// begin from the highest counters that are left anywhere, and from clients' clocks. Every node has
-// to answer, and to have waited for max_ttl. Tokens go on increasing if clocks were right.
+// begin above the highest counters that are left anywhere, and above what clocks allow. Every node
+// has to answer, and to have waited for max_ttl. Tokens go on increasing if clocks were right.
 [[nodiscard]] HOLDFAST_API result<void> recover(std::string_view url,
                                                 std::chrono::milliseconds timeout = patience);
 

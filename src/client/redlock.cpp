@@ -129,7 +129,7 @@ result<void> recover(std::string_view url, std::chrono::milliseconds timeout) {
                           "wait until max_ttl is over, for somebody may hold a lock", ***set,
                           *seen));
     }
-    auto ok = (**set)->admit(i, one, node_set::admit_mode::waited, *counters, until);
+    auto ok = (**set)->admit(i, one, node_set::admit_mode::recovered, *counters, until);
     if (!ok) return ok;
   }
   return {};

@@ -296,8 +296,9 @@ using highest_counters = std::map<std::string, std::uint64_t, std::less<>>;
 void take_higher(highest_counters& highest, const redisReply& record) {
   const auto fields = elements_of(record);
   for (std::size_t f = 0; f + 1 < fields.size(); f += 2) {
-    if (!text_of(*fields[f]).starts_with("c:")) continue;
-    auto& most = highest[std::string{text_of(*fields[f])}];
+    const auto field = text_of(*fields[f]);
+    if (!field.starts_with("c:") && field != "floor") continue;
+    auto& most = highest[std::string{field}];
     most = std::max(most, redis::read_number(text_of(*fields[f + 1])));
   }
 }
@@ -354,10 +355,14 @@ result<node_set::counters> node_set::counters_left(core::time_point until) const
 result<void> node_set::admit(std::size_t node, const standing& seen, admit_mode mode,
                              const counters& least, core::time_point until) const {
   const auto max_ttl = redis::milliseconds_text(config.max_ttl);
-  std::vector<std::string_view> args{nodes_[node].config, description, max_ttl, seen.run_id,
-                                     mode == admit_mode::waited ? "waited"
-                                     : mode == admit_mode::kept ? "kept"
-                                                                : "new"};
+  std::vector<std::string_view> args{nodes_[node].config,
+                                     description,
+                                     max_ttl,
+                                     seen.run_id,
+                                     mode == admit_mode::kept          ? "kept"
+                                     : mode == admit_mode::vouched_for ? "new"
+                                                                       : "waited",
+                                     mode == admit_mode::recovered ? ahead_us_max : "0"};
   args.insert(args.end(), least.begin(), least.end());
   const auto asked = ask_all();
   asked->ask(node, redis::script_call{scripts::admit, record_keys, args});

@@ -21,8 +21,6 @@ using redis::milliseconds_text;
 using redis::text_of;
 using std::chrono::milliseconds;
 
-// How far a proposal may be ahead of a node's clock: one absurd clock must not wedge a slot.
-constexpr std::string_view ahead_us_max = "60000000";
 // Waiters of one lock on one node; beyond it they poll.
 constexpr std::string_view waiters_max = "10000";
 // A waiter asks again this often, whatever it hears: anywhere between, so that they spread.

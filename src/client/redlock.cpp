@@ -5,6 +5,7 @@
 #include "client/open_store.hpp"
 #include "client/url.hpp"
 #include "runtime/clock.hpp"
+#include "stores/redlock/moving.hpp"
 #include "stores/redlock/node_set.hpp"
 
 namespace holdfast::redlock {
@@ -133,6 +134,14 @@ result<void> recover(std::string_view url, std::chrono::milliseconds timeout) {
     if (!ok) return ok;
   }
   return {};
+}
+
+result<void> move(std::string_view from, std::string_view to, std::chrono::milliseconds timeout) {
+  const auto old_set = nodes_of::open(from);
+  if (!old_set) return fail(old_set.error());
+  const auto new_set = nodes_of::open(to);
+  if (!new_set) return fail(new_set.error());
+  return stores::redlock::move_set(***old_set, ***new_set, core::after(runtime::now(), timeout));
 }
 
 }  // namespace holdfast::redlock

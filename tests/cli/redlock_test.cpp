@@ -86,6 +86,37 @@ TEST(CliRedlock, StatusShowsWhatEachNodeSaysAndHowFarTheyAgree) {
   EXPECT_TRUE(contains(all.out, "3/5")) << all.out;
 }
 
+TEST(CliRedlock, NodeIsReplaced) {
+  redlock_nodes set{4, {.init = false}};
+  const auto names = [&](std::size_t a, std::size_t b, std::size_t c, const std::string& epoch) {
+    return "redlock://" + set.name(a) + "," + set.name(b) + "," + set.name(c) +
+           "?node_timeout=1000&epoch=" + epoch;
+  };
+  const auto call = [](std::vector<std::string> args) {
+    args.insert(args.begin(), HOLDFAST_BINARY);
+    return run_program({.args = std::move(args)});
+  };
+  const auto from = names(0, 1, 2, "1");
+  const auto to = names(0, 1, 3, "2");
+  ASSERT_EQ(call({"redlock", "init", "--store", from}).exit, exited(0));
+  EXPECT_EQ(call({"redlock", "move", "--store", from}).exit, exited(64)) << "where to?";
+  EXPECT_EQ(call({"redlock", "move", "--store", from, "--to", names(0, 1, 3, "1")}).exit,
+            exited(64))
+      << "the same epoch";
+  const auto much = call({"redlock", "move", "--store", from, "--to",
+                          "redlock://" + set.name(0) + "?epoch=2&node_timeout=1000"});
+  EXPECT_EQ(much.exit, exited(1)) << much.err;
+  EXPECT_TRUE(contains(much.err, "nothing was changed")) << much.err;
+
+  const auto moved = call({"redlock", "move", "--store", from, "--to", to});
+  ASSERT_EQ(moved.exit, exited(0)) << moved.err;
+  EXPECT_TRUE(contains(moved.out, "new list")) << moved.out;
+  EXPECT_EQ(call({"run", "a", "--store", to, "--", "true"}).exit, exited(0));
+  const auto refused = call({"run", "a", "--store", from, "--wait", "0", "--", "true"});
+  EXPECT_NE(refused.exit, exited(0));
+  EXPECT_TRUE(contains(refused.err, set.name(3))) << refused.err;
+}
+
 TEST(CliRedlock, OtherStoresHaveNoNodes) {
   EXPECT_EQ(
       run_program({.args = {HOLDFAST_BINARY, "redlock", "status", "--store", "memory:"}}).exit,

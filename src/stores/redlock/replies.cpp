@@ -64,6 +64,13 @@ std::optional<failure> read_refusal(const redisReply& answer, const std::string&
                        in_seconds(static_cast<long long>(read_number(text_of(*fields[2])))),
                    {}};
   }
+  if (why == "moved") {
+    return failure{errc::store_loading,
+                   "it came from another set of nodes, where locks may still be held: it lets new "
+                   "nodes in after " +
+                       in_seconds(fields[2]->integer),
+                   {}};
+  }
   if (why == "ahead") {
     return failure{errc::store_refused,
                    "this client's clock is " +

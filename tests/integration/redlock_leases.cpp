@@ -218,14 +218,21 @@ TEST(RedlockLeases, ReleaseThatIsSentAgainLeavesTheNextLockAlone) {
     const lease first = c.mutex("orders").acquire();
     ASSERT_TRUE(set.servers.await_all_holding("orders"));
     for (std::size_t i = 0; i < 3; ++i)
-      set[i].inject(fault::cut_before_reply, releases);
-  }  // its destructor sends the release
+      set[i].inject(fault::hold_and_cut, releases);
+  }  // its destructor sends the release, which is on its way for long
   for (std::size_t i = 0; i < 3; ++i)
-    ASSERT_TRUE(set[i].await_faults(1));
+    ASSERT_TRUE(set[i].await_request(releases, 2)) << "sent again, on a new connection";
   lease again = c.mutex("orders").acquire();
+  ASSERT_TRUE(set.servers.await_all_holding("orders"));
+  std::vector<std::uint64_t> scripts_run;
   for (std::size_t i = 0; i < 3; ++i)
-    EXPECT_TRUE(set[i].await_request(releases, 2)) << "sent again, on a new connection";
-  EXPECT_TRUE(set.servers.await_all_holding("orders"));
+    scripts_run.push_back(set.servers[i].calls_of("evalsha"));
+  for (std::size_t i = 0; i < 3; ++i)
+    set[i].let_go();
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(eventually([&] { return set.servers[i].calls_of("evalsha") > scripts_run[i]; }));
+  }
+  EXPECT_EQ(set.servers.holding("orders"), 3U) << "the first one has come at last";
   EXPECT_TRUE(again.renew());
   EXPECT_TRUE(again.release());
   EXPECT_TRUE(set.servers.await_none_holding("orders"));

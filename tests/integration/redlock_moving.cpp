@@ -295,14 +295,28 @@ TEST_F(RedlockMoving, WhatIsNotSafeChangesNothing) {
     EXPECT_EQ(said.error().code, code) << said.error().message;
     EXPECT_TRUE(a.mutex("orders").try_acquire(patience)) << "the old list works as before";
   };
-  refused(list({0, 1, 3}, 1), errc::invalid_argument);           // the same epoch
-  refused(list({0, 1, 3}, 2, "61000"), errc::invalid_argument);  // another max_ttl
-  refused(list({0}, 2), errc::store_refused);                    // two of three would leave
-  refused(list({0, 3, 4}, 2), errc::store_unreachable);          // one of three would stay
+  refused(list({0, 1, 3}, 1), errc::invalid_argument);                // the same epoch
+  refused(list({0, 1, 3}, 2, "61000"), errc::invalid_argument);       // another max_ttl
+  refused(list({0, 1, 3}, 2) + "&prefix=x", errc::invalid_argument);  // other locks
+  refused(list({0}, 2), errc::store_refused);                         // two of three would leave
+  refused(list({0, 3, 4}, 2), errc::store_unreachable);               // one of three would stay
   begin(list({4, 5}, 7));
   refused(list({0, 1, 4}, 2), errc::incompatible);  // it votes for others
   servers[3].kill9();
   refused(list({0, 1, 3}, 2), errc::store_unreachable);  // the new one is not there
+}
+
+TEST_F(RedlockMoving, CredentialsOfTheOldListDoForTheNew) {
+  redlock_nodes secret{4, {.node = {.password = "sesame"}, .init = false}};
+  const auto with = [&](const std::string& who, std::size_t last, const std::string& epoch) {
+    return "redlock://" + who + secret.name(0) + "," + secret.name(1) + "," + secret.name(last) +
+           "?node_timeout=1000&epoch=" + epoch;
+  };
+  begin(with(":sesame@", 2, "1"));
+  const auto ok = redlock::move(with(":sesame@", 2, "1"), with("", 3, "2"), long_time);
+  ASSERT_TRUE(ok) << ok.error().message;
+  client c{with(":sesame@", 3, "2"), long_lease()};
+  EXPECT_TRUE(c.mutex("orders").try_acquire(patience));
 }
 
 TEST_F(RedlockMoving, NodesThatForgotAreNotCountedOn) {

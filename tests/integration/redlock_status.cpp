@@ -78,6 +78,13 @@ TEST(RedlockStatus, SomebodyWithoutAMajorityIsSomebodyElse) {
 
   const lease held = c.mutex("orders").acquire();
   EXPECT_EQ(states(c.status("orders")), (std::vector{state::held, state::held, state::other}));
+  (void)set[2].command({"SET", "orders",
+                        std::string(32, 'a') + ";holdfast=1;token=7;block=1;since=1000;host=h;"
+                                               "pid=1;label=",
+                        "PX", "60000"});
+  const auto after = c.status("orders");
+  EXPECT_EQ(states(after), (std::vector{state::held, state::held, state::other}));
+  EXPECT_EQ(after.nodes[2].holder.value().token, fencing_token{7});
 }
 
 TEST(RedlockStatus, NodeOfAnotherSetRefusesAndTheOthersAnswer) {

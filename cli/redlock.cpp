@@ -21,6 +21,7 @@ constexpr const char* examples = R"(Examples:
   holdfast redlock status --store redlock://n1,n2,n3
   holdfast redlock init --store redlock://n1,n2,n3
   holdfast redlock recover --store redlock://n1,n2,n3
+  holdfast redlock move --store redlock://n1,n2,n3 --to 'redlock://n1,n2,n4?epoch=2'
 
 A node that is empty or was restarted may have lost locks, so it does not vote until the set's
 max_ttl is over; clients see to that by themselves. These verbs decide what clients must not.)";
@@ -41,12 +42,29 @@ does not answer.)";
 constexpr const char* recover_examples = R"(Examples:
   holdfast redlock recover --store redlock://n1,n2,n3
 
-After a majority of nodes lost their counters: they go on from the highest that are left anywhere
-and from clients' clocks. Every node has to answer and to have waited for max_ttl. Tokens go on
-increasing if the clocks are right. Exit codes: 0 all vote, 69 too early, or a node is away.)";
+After a majority of nodes lost their counters: they go on above the highest that are left anywhere
+and above what the nodes' clocks allowed. Every node has to answer and to have waited for max_ttl.
+Tokens go on increasing if the clocks are right. Exit codes: 0 all vote, 69 too early, or a node is
+away.)";
+
+constexpr const char* move_examples = R"(Examples:
+  # n3 is broken; n4 takes its place. Then give every client the new URL.
+  holdfast redlock move --store redlock://n1,n2,n3 --to 'redlock://n1,n2,n4?epoch=2'
+  # one more, one less
+  holdfast redlock move --store redlock://n1,n2 --to 'redlock://n1,n2,n3?epoch=2'
+  holdfast redlock move --store 'redlock://n1,n2,n3?epoch=2' --to 'redlock://n1,n3?epoch=3'
+
+Replaces, adds or removes nodes while locks are held. Nodes keep what they have and serve the new
+list at once; a new node begins to vote after max_ttl. Clients of the old list are refused from then
+on and told the new one; what they hold is not renewed, and they hear of the loss in time. Refuses,
+and changes nothing, where two majorities could grant at once. Stopped half-way, run it again.
+
+Exit codes: 0 done; 1 too much at once; 64 the lists make no sense; 69 a node is away, or too few
+have kept what they had.)";
 
 struct redlock_options {
   std::string store{};
+  std::string to{};
   bool json = false;
 };
 
@@ -65,12 +83,12 @@ int show_nodes(const redlock_options& options) {
   return all_vote ? exit_code::ok : exit_code::refused;
 }
 
-int end_with(const result<void>& done) {
+int end_with(const result<void>& done, const std::string& good_end = "every node votes\n") {
   if (!done) {
     const int code = say_failure(done.error().code, done.error().message);
     return done.error().code == errc::store_refused ? exit_code::refused : code;
   }
-  return print("every node votes\n") ? exit_code::ok : exit_code::io;
+  return print(good_end) ? exit_code::ok : exit_code::io;
 }
 
 }  // namespace
@@ -100,6 +118,20 @@ void add_redlock(CLI::App& app, invocation& job) {
   recover->footer(recover_examples);
   recover->final_callback([options, &job] {
     job.verb = [options] { return end_with(redlock::recover(options->store)); };
+  });
+
+  CLI::App* move = verb->add_subcommand("move", "Replace, add or remove nodes");
+  add_store(*move, options->store);
+  move->add_option("--to", options->to, "The new list: a redlock:// URL with a higher epoch")
+      ->required()
+      ->type_name("URL");
+  move->footer(move_examples);
+  move->final_callback([options, &job] {
+    job.verb = [options] {
+      return end_with(redlock::move(options->store, options->to),
+                      "moved: give every client the new list; nodes that are new to it vote after "
+                      "max_ttl\n");
+    };
   });
 }
 

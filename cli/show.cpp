@@ -1,7 +1,6 @@
 #include "show.hpp"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 
 #include <fmt/chrono.h>
@@ -13,8 +12,7 @@
 namespace holdfast::cli {
 namespace {
 
-constexpr std::size_t columns = 8;
-using row = std::array<std::string, columns>;
+using row = std::vector<std::string>;
 
 // Holders write the time themselves: one that fmt cannot show must not stop us.
 std::string show_time(std::chrono::system_clock::time_point when) {
@@ -26,6 +24,12 @@ std::string show_time(std::chrono::system_clock::time_point when) {
 
 std::string show_remaining(const lock_status& status) {
   return status.remaining ? show_duration(*status.remaining) : "never expires";
+}
+
+std::size_t held_on(const lock_status& status) {
+  return static_cast<std::size_t>(
+      std::count_if(status.nodes.begin(), status.nodes.end(),
+                    [](const auto& one) { return one.is == lock_on_node::state::held; }));
 }
 
 row cells(const lock_status& status) {
@@ -76,24 +80,95 @@ std::string describe(const lock_status& status) {
                      show_duration(std::max(since, since.zero())), left);
 }
 
-std::string show_table(const std::vector<lock_status>& locks) {
-  std::vector<row> rows{{"LOCK", "HOST", "PID", "SINCE", "TOKEN", "REMAINING", "WAITING", "LABEL"}};
-  std::transform(locks.begin(), locks.end(), std::back_inserter(rows), cells);
-  std::array<std::size_t, columns> widths{};
+namespace {
+
+std::string line_up(const std::vector<row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
   for (const row& line : rows) {
-    for (std::size_t i = 0; i < columns; ++i)
+    for (std::size_t i = 0; i < line.size(); ++i)
       widths[i] = std::max(widths[i], width(line[i]));
   }
   std::string text;
   for (const row& line : rows) {
     std::string shown;
-    for (std::size_t i = 0; i < columns; ++i) {
+    for (std::size_t i = 0; i < line.size(); ++i)
       shown += line[i] + std::string(widths[i] - width(line[i]) + 2, ' ');
-    }
     shown.erase(shown.find_last_not_of(' ') + 1);
     text += shown + "\n";
   }
   return text;
+}
+
+std::string show_holder(const lock_on_node& of) {
+  std::string text;
+  if (of.holder && of.holder->foreign) {
+    text = fmt::format("another kind of client (value '{}')", escape(of.holder->value));
+  } else if (of.holder) {
+    text = fmt::format("{} pid {}, token {}", escape(of.holder->host), of.holder->pid,
+                       to_string(of.holder->token));
+  } else {
+    text = escape(of.said);
+  }
+  return text + (of.remaining ? ", " + show_duration(*of.remaining) + " left" : ", never expires");
+}
+
+// What a node says, and what the others make of it in one word or two.
+struct node_words {
+  std::string in_short;
+  std::string in_full;
+};
+node_words describe(const lock_on_node& of) {
+  using state = lock_on_node::state;
+  switch (of.is) {
+    case state::held:
+      return {"held", "held by " + show_holder(of)};
+    case state::other:
+      return {"held by somebody else", "held by somebody else: " + show_holder(of)};
+    case state::free:
+      return {"free", "free"};
+    case state::quarantined: {
+      const auto rest = of.remaining ? " for " + show_duration(*of.remaining) : std::string{};
+      return {"in quarantine" + rest, "in quarantine" + rest + ": " + escape(of.said)};
+    }
+    case state::refused:
+      return {"refused", "refused: " + escape(of.said)};
+    case state::unreachable:
+      break;
+  }
+  return {"unreachable", "unreachable: " + escape(of.said)};
+}
+
+}  // namespace
+
+std::string show_table(const std::vector<lock_status>& locks) {
+  std::vector<row> rows{{"LOCK", "HOST", "PID", "SINCE", "TOKEN", "REMAINING", "WAITING", "LABEL"}};
+  std::transform(locks.begin(), locks.end(), std::back_inserter(rows), cells);
+  const bool on_nodes =
+      std::any_of(locks.begin(), locks.end(), [](const auto& one) { return !one.nodes.empty(); });
+  // Before the label, which is of any length.
+  for (std::size_t i = 0; on_nodes && i < rows.size(); ++i) {
+    const auto shown = i == 0
+                           ? std::string{"NODES"}
+                           : fmt::format("{}/{}", held_on(locks[i - 1]), locks[i - 1].nodes.size());
+    rows[i].insert(rows[i].end() - 1, shown);
+  }
+  return line_up(rows);
+}
+
+std::string show_nodes(const lock_status& status) {
+  if (status.nodes.empty()) return {};
+  std::string agreement =
+      status.holder ? fmt::format("held on {} of {} nodes", held_on(status), status.nodes.size())
+                    : fmt::format("no majority of {} nodes holds it", status.nodes.size());
+  std::vector<row> rows;
+  for (const auto& one : status.nodes) {
+    const auto words = describe(one);
+    rows.push_back({"  " + escape(one.node), words.in_full});
+    const bool agrees =
+        status.holder ? one.is == lock_on_node::state::held : one.is == lock_on_node::state::free;
+    if (!agrees) agreement += fmt::format("; {} {}", escape(one.node), words.in_short);
+  }
+  return agreement + "\n" + line_up(rows);
 }
 
 std::string show_queue(const lock_status& status) {
@@ -110,11 +185,34 @@ std::string show_queue(const lock_status& status) {
   return text;
 }
 
+namespace {
+
+nlohmann::ordered_json ms_json(const std::optional<std::chrono::milliseconds>& time) {
+  if (!time) return nullptr;
+  return time->count();
+}
+
+nlohmann::ordered_json holder_json(const std::optional<holder>& who) {
+  if (!who) return nullptr;
+  if (who->foreign) return {{"foreign", true}, {"value", escape(who->value)}};
+  return {{"foreign", false},
+          {"host", escape(who->host)},
+          {"pid", who->pid},
+          {"label", escape(who->label)},
+          {"token", who->token.value()},
+          {"since", show_time(who->since)}};
+}
+
+}  // namespace
+
 nlohmann::ordered_json to_json(const lock_status& status) {
-  nlohmann::ordered_json json{
-      {"name", escape(status.name)}, {"held", status.holder.has_value()},
-      {"holder", nullptr},           {"remaining_ms", nullptr},
-      {"waiting", status.waiting},   {"waiters", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json{{"name", escape(status.name)},
+                              {"held", status.holder.has_value()},
+                              {"holder", nullptr},
+                              {"remaining_ms", nullptr},
+                              {"waiting", status.waiting},
+                              {"waiters", nlohmann::ordered_json::array()},
+                              {"nodes", nlohmann::ordered_json::array()}};
   for (const waiter& who : status.waiters) {
     json["waiters"].push_back({{"host", escape(who.host)},
                                {"pid", who.pid},
@@ -122,19 +220,15 @@ nlohmann::ordered_json to_json(const lock_status& status) {
                                {"since", show_time(who.since)},
                                {"waited_ms", waited(who).count()}});
   }
-  if (status.remaining) json["remaining_ms"] = status.remaining->count();
-  if (!status.holder) return json;
-  const holder& who = *status.holder;
-  if (who.foreign) {
-    json["holder"] = {{"foreign", true}, {"value", escape(who.value)}};
-  } else {
-    json["holder"] = {{"foreign", false},
-                      {"host", escape(who.host)},
-                      {"pid", who.pid},
-                      {"label", escape(who.label)},
-                      {"token", who.token.value()},
-                      {"since", show_time(who.since)}};
+  for (const lock_on_node& one : status.nodes) {
+    json["nodes"].push_back({{"node", escape(one.node)},
+                             {"state", to_string(one.is)},
+                             {"holder", holder_json(one.holder)},
+                             {"remaining_ms", ms_json(one.remaining)},
+                             {"said", escape(one.said)}});
   }
+  json["remaining_ms"] = ms_json(status.remaining);
+  json["holder"] = holder_json(status.holder);
   return json;
 }
 

@@ -22,6 +22,7 @@ constexpr const char* examples = R"(Examples:
   holdfast status deploy                           # one lock, held or free, and who waits for it
   holdfast status 'orders/*'                       # * ? [a-z], and \ before one to mean itself
   holdfast status deploy --json | jq .holder.pid
+  holdfast status deploy --store redlock://n1,n2,n3   # and what each node says of it
 
 With --json a name gives an object, a pattern (or nothing) an array. Bytes that are not printable
 text are shown as \xNN, \n, \t, \\, in JSON strings too.
@@ -41,9 +42,9 @@ int show_one(client& store, const status_options& options) {
   if (options.json) {
     text = to_json(status).dump() + "\n";
   } else if (!status.holder) {
-    text = fmt::format("{}: free\n", escape(status.name)) + show_queue(status);
+    text = fmt::format("{}: free\n", escape(status.name)) + show_queue(status) + show_nodes(status);
   } else {
-    text = show_table({status}) + show_queue(status);
+    text = show_table({status}) + show_queue(status) + show_nodes(status);
   }
   return print(text) ? exit_code::ok : exit_code::io;
 }

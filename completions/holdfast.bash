@@ -31,7 +31,7 @@ _holdfast() {
   fi
 
   case $prev in
-    --store)
+    --store | --to)
       mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis:// redlock://' -- "$cur")
       [[ -n ${COMP_TYPE-} ]] && compopt -o nospace 2>/dev/null
       return 0
@@ -68,9 +68,11 @@ _holdfast() {
       ;;
     redlock)
       if ((COMP_CWORD == 2)); then
-        words='status init recover --help'
+        words='status init recover move --help'
       elif [[ ${COMP_WORDS[2]} == status ]]; then
         words='--store --json --help'
+      elif [[ ${COMP_WORDS[2]} == move ]]; then
+        words='--store --to --help'
       else
         words='--store --help'
       fi

@@ -30,9 +30,18 @@ inline constexpr std::chrono::milliseconds patience{3'000};
                                              std::chrono::milliseconds timeout = patience);
 
 // Lets nodes vote again after a majority has lost its counters, which clients refuse to do: they
-// begin from the highest counters that are left anywhere, and from clients' clocks. Every node has
-// to answer, and to have waited for max_ttl. Tokens go on increasing if clocks were right.
+// begin above the highest counters that are left anywhere, and above what clocks allow. Every node
+// has to answer, and to have waited for max_ttl. Tokens go on increasing if clocks were right.
 [[nodiscard]] HOLDFAST_API result<void> recover(std::string_view url,
                                                 std::chrono::milliseconds timeout = patience);
+
+// Goes from one list of nodes to another: replaces, adds or removes nodes. `to` needs a higher
+// epoch and the same max_ttl, database and prefix; without credentials it has those of `from`. A
+// majority of the old nodes, and enough of those that stay, have to answer and to have lost
+// nothing; new nodes have to answer and to be empty. Clients of the old list are refused from then
+// on, and told the new one; leases they hold are not renewed, and end in time. Not twice within
+// max_ttl. Stopped half-way, or with a node that was away, it is finished by calling it again.
+[[nodiscard]] HOLDFAST_API result<void> move(std::string_view from, std::string_view to,
+                                             std::chrono::milliseconds timeout = patience);
 
 }  // namespace holdfast::redlock

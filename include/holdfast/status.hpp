@@ -34,6 +34,25 @@ struct waiter {
   std::chrono::system_clock::time_point since{};  ///< by its own clock
 };
 
+// What one node of a quorum says of a lock, for a person who wants to know why.
+struct lock_on_node {
+  enum class state {
+    held,         ///< by the lock's holder
+    other,        ///< by somebody else: an attempt under way, or one that no majority granted
+    free,         ///< nobody has it here
+    quarantined,  ///< may have lost locks, so it does not vote yet
+    refused,      ///< answers, but not this: `said` has the reason
+    unreachable,  ///< no answer
+  };
+  std::string node{};  ///< as in the store's URL
+  state is = state::unreachable;
+  std::optional<holdfast::holder> holder{};  ///< held, other
+  // held, other: until the node lets go by itself; empty: never. quarantined: until it may vote.
+  std::optional<std::chrono::milliseconds> remaining{};
+  std::string said{};  ///< quarantined, refused, unreachable: why
+};
+[[nodiscard]] HOLDFAST_API std::string_view to_string(lock_on_node::state is) noexcept;
+
 struct lock_status {
   std::string name{};
   std::optional<holdfast::holder> holder{};  ///< empty: free
@@ -41,6 +60,8 @@ struct lock_status {
   std::optional<std::chrono::milliseconds> remaining{};
   std::size_t waiting = 0;        ///< how many wait, some of them perhaps gone without a word
   std::vector<waiter> waiters{};  ///< those, first come first; at most the first 100
+  // On a quorum: every node, as the URL names them. Empty for a store that has no nodes.
+  std::vector<lock_on_node> nodes{};
 };
 
 // Untrusted bytes as printable text on one line: control characters, invalid UTF-8, characters

@@ -210,6 +210,7 @@ result<lease_ticket> lease_state::detach() {
   if (!owner || !held() || !end()) return fail(over_failure());
   owner->watch().forget(*this);
   leave_cohort();
+  lock->store->forget(id);
   --owner->counts.held_now;
   return lease_ticket{lock->name, std::string{id.text()}, token};
 }

@@ -5,6 +5,7 @@
 #include "client/open_store.hpp"
 #include "client/url.hpp"
 #include "runtime/clock.hpp"
+#include "stores/redlock/moving.hpp"
 #include "stores/redlock/node_set.hpp"
 
 namespace holdfast::redlock {
@@ -15,15 +16,20 @@ using stores::redlock::node_set;
 using is = core::node_report::standing;
 using standings = std::vector<node_set::standing>;
 
+result<detail::store_url> redlock_url(std::string_view url) {
+  auto parsed = detail::parse_url(url);
+  if (parsed && parsed->what != detail::store_url::kind::redlock) {
+    return fail(errc::invalid_argument, "this is for redlock:// URLs only");
+  }
+  return parsed;
+}
+
 // The nodes of a URL, without a client.
 class nodes_of {
  public:
   static result<std::unique_ptr<nodes_of>> open(std::string_view url) {
-    auto parsed = detail::parse_url(url);
-    if (!parsed) return fail(std::move(parsed.error()));
-    if (parsed->what != detail::store_url::kind::redlock) {
-      return fail(errc::invalid_argument, "this is for redlock:// URLs only");
-    }
+    const auto parsed = redlock_url(url);
+    if (!parsed) return fail(parsed.error());
     return std::make_unique<nodes_of>(*parsed);
   }
   explicit nodes_of(const detail::store_url& url)
@@ -129,10 +135,28 @@ result<void> recover(std::string_view url, std::chrono::milliseconds timeout) {
                           "wait until max_ttl is over, for somebody may hold a lock", ***set,
                           *seen));
     }
-    auto ok = (**set)->admit(i, one, node_set::admit_mode::waited, *counters, until);
+    auto ok = (**set)->admit(i, one, node_set::admit_mode::recovered, *counters, until);
     if (!ok) return ok;
   }
   return {};
+}
+
+result<void> move(std::string_view from, std::string_view to, std::chrono::milliseconds timeout) {
+  const auto old_url = redlock_url(from);
+  if (!old_url) return fail(old_url.error());
+  auto new_url = redlock_url(to);
+  if (!new_url) return fail(new_url.error());
+  if (new_url->database != old_url->database || new_url->prefix != old_url->prefix) {
+    return fail(errc::invalid_argument,
+                "both lists need the same database and prefix: locks elsewhere are other locks");
+  }
+  if (new_url->user.empty() && new_url->password.empty()) {
+    new_url->user = old_url->user;
+    new_url->password = old_url->password;
+  }
+  const nodes_of old_set{*old_url};
+  const nodes_of new_set{*new_url};
+  return stores::redlock::move_set(*old_set, *new_set, core::after(runtime::now(), timeout));
 }
 
 }  // namespace holdfast::redlock

@@ -196,7 +196,8 @@ quorum_machine::steps quorum_machine::raise_higher() {
 
 quorum_outcome quorum_machine::kind_of_refusal() const noexcept {
   const auto working = count([](const place& p) {
-    if (p.is == state::holds) return !p.silent;
+    // Decided without an answer that is on its way: that says nothing against its node.
+    if (p.is != state::out) return !p.silent;
     return p.said && !is_failure(*p.said);
   });
   return working >= majority_of(places_.size()) ? quorum_outcome::busy : quorum_outcome::failed;

@@ -100,6 +100,9 @@ class store_lock {
   // Extends one lease by hand, on the caller's thread, strictly: never brings one back.
   [[nodiscard]] virtual result<renewal> extend(const core::owner_id& id, core::duration ttl,
                                                core::time_point until) = 0;
+
+  // The lease is somebody else's to keep from now on; it was not given back.
+  virtual void forget(const core::owner_id& id) noexcept { static_cast<void>(id); }
 };
 
 // What a store tells by itself, from any of its threads.

@@ -1,4 +1,6 @@
 // `holdfast redlock`, and the other verbs on a set of nodes.
+#include <nlohmann/json.hpp>
+
 #include "cli_test.hpp"
 #include "support/redlock_nodes.hpp"
 
@@ -37,6 +39,82 @@ TEST(CliRedlock, InitOfASetThatIsNotNewIsRefused) {
   const auto used = on(set, {"redlock", "init"});
   EXPECT_EQ(used.exit, exited(1)) << used.err;
   EXPECT_TRUE(contains(used.err, "not new")) << used.err;
+}
+
+TEST(CliRedlock, StatusShowsWhatEachNodeSaysAndHowFarTheyAgree) {
+  redlock_nodes set{5, {.query = "node_timeout=1000&max_ttl=600000"}};
+  child_process holder{{.args = {HOLDFAST_BINARY, "run", "deploy", "--ttl", "10m", "--label",
+                                 "a\x1b[31m", "--", "sh", "-c", "echo ready 1 go; read x"},
+                        .env = {{"HOLDFAST_STORE", set.url()}}}};
+  ready_numbers(holder);
+  ASSERT_TRUE(set.await_all_holding("deploy"));
+  (void)set[2].command({"SET", "deploy", "a \x1b[2J stranger", "PX", "600000"});
+  set[4].kill9();
+  set[4].restart();
+  ASSERT_EQ(on(set, {"redlock", "status"}).exit, exited(1));
+
+  const auto text = on(set, {"status", "deploy"});
+  ASSERT_EQ(text.exit, exited(0)) << text.err;
+  EXPECT_TRUE(contains(text.out, " of 5 nodes; ")) << text.out;
+  EXPECT_TRUE(contains(text.out, set.name(2) + " held by somebody else")) << text.out;
+  EXPECT_TRUE(contains(text.out, set.name(4) + " in quarantine for ")) << text.out;
+  EXPECT_TRUE(contains(text.out, "it is empty and may have lost locks")) << text.out;
+  EXPECT_FALSE(contains(text.out, "\x1b")) << text.out;
+
+  const auto said = on(set, {"status", "deploy", "--json"});
+  ASSERT_EQ(said.exit, exited(0)) << said.err;
+  EXPECT_FALSE(contains(said.out, "\x1b"));
+  const auto json = nlohmann::json::parse(said.out);
+  ASSERT_EQ(json.at("nodes").size(), 5U);
+  const auto& stranger = json.at("nodes").at(2);
+  EXPECT_EQ(stranger.at("node"), set.name(2));
+  EXPECT_EQ(stranger.at("state"), "other");
+  EXPECT_EQ(stranger.at("holder").at("value"), "a \\x1b[2J stranger");
+  EXPECT_GT(stranger.at("remaining_ms").get<std::int64_t>(), 300'000);
+  EXPECT_EQ(json.at("nodes").at(4).at("state"), "quarantined");
+  EXPECT_TRUE(json.at("nodes").at(4).at("holder").is_null());
+  std::size_t held = 0;
+  for (const auto& one : json.at("nodes")) {
+    if (one.at("state") != "held") continue;
+    ++held;
+    EXPECT_EQ(one.at("holder").at("token"), json.at("holder").at("token"));
+  }
+  EXPECT_EQ(held, 3U);
+
+  const auto all = on(set, {"status"});
+  EXPECT_TRUE(contains(all.out, "NODES")) << all.out;
+  EXPECT_TRUE(contains(all.out, "3/5")) << all.out;
+}
+
+TEST(CliRedlock, NodeIsReplaced) {
+  redlock_nodes set{4, {.init = false}};
+  const auto names = [&](std::size_t a, std::size_t b, std::size_t c, const std::string& epoch) {
+    return "redlock://" + set.name(a) + "," + set.name(b) + "," + set.name(c) +
+           "?node_timeout=1000&epoch=" + epoch;
+  };
+  const auto call = [](std::vector<std::string> args) {
+    args.insert(args.begin(), HOLDFAST_BINARY);
+    return run_program({.args = std::move(args)});
+  };
+  const auto from = names(0, 1, 2, "1");
+  const auto to = names(0, 1, 3, "2");
+  ASSERT_EQ(call({"redlock", "init", "--store", from}).exit, exited(0));
+  EXPECT_EQ(call({"redlock", "move", "--store", from}).exit, exited(64)) << "where to?";
+  EXPECT_EQ(call({"redlock", "move", "--store", from, "--to", names(0, 1, 3, "1")}).exit,
+            exited(64))
+      << "the same epoch";
+  const auto much = call({"redlock", "move", "--store", from, "--to",
+                          "redlock://" + set.name(0) + "?epoch=2&node_timeout=1000"});
+  EXPECT_EQ(much.exit, exited(1)) << much.err;
+  EXPECT_TRUE(contains(much.err, "nothing was changed")) << much.err;
+
+  const auto moved = call({"redlock", "move", "--store", from, "--to", to});
+  ASSERT_EQ(moved.exit, exited(0)) << moved.err;
+  EXPECT_TRUE(contains(moved.out, "new list")) << moved.out;
+  EXPECT_EQ(call({"run", "a", "--store", to, "--", "true"}).exit, exited(0));
+  const auto refused = call({"run", "a", "--store", from, "--wait", "0", "--", "true"});
+  EXPECT_NE(refused.exit, exited(0));
+  EXPECT_TRUE(contains(refused.err, set.name(3))) << refused.err;
 }
 
 TEST(CliRedlock, OtherStoresHaveNoNodes) {

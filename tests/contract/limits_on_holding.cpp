@@ -84,6 +84,8 @@ CONTRACT(StatusTellsWhoHoldsTheLock) {
   ASSERT_TRUE(status.remaining);
   EXPECT_GT(*status.remaining, 0ms);
   EXPECT_LE(*status.remaining, long_ttl);
+  const bool quorum = b.guarantees().kept_on == guarantees::copies::quorum;
+  EXPECT_EQ(status.nodes.empty(), !quorum) << "only a quorum has nodes to speak of";
 }
 
 CONTRACT(ListShowsTheLocksThatMatch) {

@@ -1,40 +1,15 @@
 // Scenarios 23, 25 and 31: the server loses the lock, its memory, or its place in history.
-#include <filesystem>
 #include <thread>
 
 #include "support/naive_lock.hpp"
 #include "support/proxied_redis.hpp"
+#include "support/saved_data.hpp"
 
 using namespace std::chrono_literals;
-namespace fs = std::filesystem;
 
 namespace holdfast::test {
 
 namespace {
-
-// Copies of a stopped server's data, to put an old state back.
-class saved_data {
- public:
-  explicit saved_data(const fs::path& folder) : folder_{folder} {
-    for (const char* name : {"dump.rdb", "appendonlydir"}) {
-      if (!fs::exists(folder / name)) continue;
-      fs::copy(folder / name, copy_.path() / name, fs::copy_options::recursive);
-      names_.emplace_back(name);
-    }
-  }
-  void put_back() const {
-    for (const std::string& name : names_) {
-      fs::remove_all(folder_ / name);
-      fs::copy(copy_.path() / name, folder_ / name, fs::copy_options::recursive);
-    }
-  }
-  [[nodiscard]] bool empty() const { return names_.empty(); }
-
- private:
-  const fs::path folder_;
-  temp_dir copy_;
-  std::vector<std::string> names_;
-};
 
 // Grants tokens, saves, grants more, crashes, comes back with what was saved, grants again.
 // True if a token that was granted before the crash is granted again, or one below it.

@@ -9,9 +9,12 @@
 #include "runtime/background.hpp"
 #include "runtime/clock.hpp"
 #include "stores/redlock/node_set.hpp"
+#include "support/holder_process.hpp"
 #include "support/naive_redlock.hpp"
 #include "support/open_client.hpp"
 #include "support/redlock_nodes.hpp"
+#include "support/saved_data.hpp"
+#include "support/stepped_clock.hpp"
 #include "support/watch.hpp"
 
 using namespace std::chrono_literals;
@@ -22,13 +25,6 @@ namespace {
 
 constexpr auto record = "holdfast:{redlock}:node";
 
-std::vector<endpoint> endpoints(redlock_nodes& set) {
-  std::vector<endpoint> all;
-  for (std::size_t i = 0; i < set.size(); ++i)
-    all.push_back(set[i].where());
-  return all;
-}
-
 void empty_by_restart(redis_server& node) {
   node.kill9();
   node.restart();
@@ -37,6 +33,18 @@ void empty_by_restart(redis_server& node) {
 bool votes(const redlock_nodes& set, std::size_t node) {
   const auto seen = redlock::status(set.url());
   return seen && (*seen)[node].votes;
+}
+
+bool in_quarantine(client& looks, std::size_t node, const std::string& because) {
+  const auto seen = looks.status("orders").nodes.at(node);
+  return seen.is == lock_on_node::state::quarantined &&
+         seen.said.find(because) != std::string::npos;
+}
+
+std::string counter_field(redis_server& node) {
+  const auto fields = node.command({"HKEYS", record});
+  const auto at = fields.find("c:");
+  return at == std::string::npos ? "none" : fields.substr(at, fields.find('\n', at) - at);
 }
 
 // The counter of a lock on one node; 0 if it has none.
@@ -53,7 +61,7 @@ std::uint64_t counter(redis_server& node) {
 // Scenario F.
 TEST(RedlockAmnesia, RestartedNodeGivesANaiveLockTwoHolders) {
   redlock_nodes set{5};
-  naive_redlock naive{endpoints(set), "orders"};
+  naive_redlock naive{set.where(), "orders"};
   ASSERT_TRUE(naive.lock(60s));
   for (const std::size_t i : {3U, 4U})
     (void)set[i].command({"DEL", "orders"});  // as if it had been granted by three
@@ -67,20 +75,12 @@ TEST(RedlockAmnesia, RestartedNodeDoesNotVote) {
   client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
   { const lease warm = b.mutex("other").acquire(); }
   const lease held = a.mutex("orders").acquire();
-  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 5; }));
+  ASSERT_TRUE(set.await_all_holding("orders"));
   for (const std::size_t i : {3U, 4U})
     (void)set[i].command({"DEL", "orders"});
   empty_by_restart(set[2]);
   // It is there, and it says why it does not vote.
-  std::string what;
-  EXPECT_TRUE(eventually([&] {
-    (void)thrown_by(
-        [&] {
-          if (b.mutex("orders").try_acquire()) ADD_FAILURE() << "two holders";
-        },
-        &what);
-    return what.find("empty") != std::string::npos;
-  })) << what;
+  EXPECT_TRUE(eventually([&] { return in_quarantine(b, 2, "empty"); }));
   for (int i = 0; i < 5; ++i) {
     (void)thrown_by([&] { EXPECT_FALSE(b.mutex("orders").try_acquire(100ms)) << "two holders"; });
   }
@@ -90,7 +90,7 @@ TEST(RedlockAmnesia, RestartedNodeDoesNotVote) {
 // Scenario 24.
 TEST(RedlockAmnesia, RestartedNodesMakeNaiveTokensGoBack) {
   redlock_nodes set{3};
-  naive_redlock naive{endpoints(set), "orders"};
+  naive_redlock naive{set.where(), "orders"};
   std::int64_t last = 0;
   for (int i = 0; i < 5; ++i) {
     const auto held = naive.lock(60s);
@@ -106,7 +106,12 @@ TEST(RedlockAmnesia, RestartedNodesMakeNaiveTokensGoBack) {
 TEST(RedlockAmnesia, NodesGetTheirCountersBackOneAfterTheOther) {
   redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1000"}};
   client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 30'000ms}};
-  fencing_token last = c.mutex("orders").acquire().token();
+  fencing_token last{0};
+  {
+    const lease first = c.mutex("orders").acquire();
+    last = first.token();
+    ASSERT_TRUE(set.await_all_holding("orders"));
+  }
   for (std::size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(eventually([&] { return counter(set[i]) >= last.value(); }));
     empty_by_restart(set[i]);
@@ -143,7 +148,7 @@ TEST(RedlockAmnesia, EmptiedNodeIsNoticedOnALivingConnection) {
   client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
   { const lease warm = b.mutex("other").acquire(); }
   const lease held = a.mutex("orders").acquire();
-  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));
+  ASSERT_TRUE(set.await_all_holding("orders"));
   (void)set[0].command({"FLUSHALL"});
   (void)set[1].command({"DEL", "orders"});
   // One busy, one that may vote for b, one that may not.
@@ -190,13 +195,55 @@ TEST(RedlockAmnesia, NodeThatLosesNothingVotesAgainAtOnce) {
                      .query = "node_timeout=1000&max_ttl=600000"}};
   client c{set.url(), {.lock = {.ttl = 60'000ms}}};
   const lease held = c.mutex("orders").acquire();
-  ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));
+  ASSERT_TRUE(set.await_all_holding("orders"));
   empty_by_restart(set[0]);
   EXPECT_EQ(set[0].command({"EXISTS", "orders"}), "1");
   EXPECT_TRUE(eventually([&] {
     (void)c.mutex("other").try_acquire();
     return votes(set, 0);
   }));
+}
+
+// Scenario 23, everysec: the last second is lost, the marker is not.
+const redlock_nodes_options everysec{
+    .node = {.config = {"appendonly yes", "appendfsync everysec"}},
+};
+
+// The state before `grant`, after a crash.
+template <class Grant>
+void forget_what_happens_in(redis_server& node, Grant grant) {
+  const saved_data before{node.folder()};
+  if (before.empty()) throw std::runtime_error{"the node has written nothing"};
+  grant();
+  node.kill9();
+  before.put_back();
+  node.restart();
+}
+
+TEST(RedlockAmnesia, LostSecondGivesANaiveLockTwoHolders) {
+  redlock_nodes set{3, everysec};
+  naive_redlock naive{set.where(), "orders"};
+  forget_what_happens_in(set[0], [&] { ASSERT_TRUE(naive.lock(60s)); });
+  (void)set[1].command({"DEL", "orders"});  // as if two had granted it
+  EXPECT_TRUE(naive.lock(60s)) << "both hold it";
+}
+
+TEST(RedlockAmnesia, NodeThatLostItsLastSecondDoesNotVote) {
+  redlock_nodes set{3, everysec};
+  client a{set.url(), {.lock = {.ttl = 60'000ms}}};
+  client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
+  std::optional<lease> held;
+  forget_what_happens_in(set[0], [&] {
+    held = a.mutex("orders").try_acquire(patience);
+    ASSERT_TRUE(held && set.await_all_holding("orders"));
+  });
+  EXPECT_EQ(set[0].command({"EXISTS", "orders"}), "0");
+  (void)set[1].command({"DEL", "orders"});
+  EXPECT_TRUE(eventually([&] { return in_quarantine(b, 0, "restarted"); }));
+  for (int i = 0; i < 5; ++i) {
+    (void)thrown_by([&] { EXPECT_FALSE(b.mutex("orders").try_acquire(100ms)) << "two holders"; });
+  }
+  EXPECT_FALSE(votes(set, 0));
 }
 
 TEST(RedlockAmnesia, NewSetBeginsByItselfAfterMaxTtl) {
@@ -236,6 +283,32 @@ TEST(RedlockAmnesia, LostMajorityOfCountersWaitsForAPerson) {
   const auto held = c.mutex("orders").try_acquire(patience);
   ASSERT_TRUE(held);
   EXPECT_GT(held->token(), last);
+}
+
+// A client whose clock was as far ahead as nodes bear: nobody remembers its token, nor does any
+// clock that is right reach it.
+TEST(RedlockAmnesia, RecoveredNodesGoOnAboveTokensAheadOfTheirClocks) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1000"}};
+  stepped_clock fast;
+  fast.step_wall_clock(55s);
+  fencing_token last{0};
+  {
+    holder_process ahead{set.url(), "orders", 1'000ms, fast.environment()};
+    ahead.await_held();
+    last = ahead.token();
+  }
+  client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 1ms}};
+  for (std::size_t i = 0; i < 3; ++i)
+    (void)set[i].command({"HDEL", record, counter_field(set[i])});  // what is left knows nothing
+  empty_by_restart(set[0]);
+  empty_by_restart(set[1]);
+  ASSERT_TRUE(eventually([&] { return redlock::recover(set.url()).has_value(); }));
+  auto held = c.mutex("orders").try_acquire(patience);
+  ASSERT_TRUE(held);
+  EXPECT_GT(held->token(), last);
+  // And on from there: a client that saw the token is not taken for one that is ahead.
+  ASSERT_TRUE(held->release());
+  EXPECT_GT(c.mutex("orders").acquire().token(), held->token());
 }
 
 }  // namespace holdfast::test

@@ -1,6 +1,7 @@
 // Redlock as people write it by hand: a negative control. Nodes are asked one after the other, the
 // clock is not looked at again, a failed attempt is given back only where it was granted, the token
-// is the highest of plain counters, and a node that restarted empty votes at once.
+// is the highest of plain counters, a lease is extended without asking whose it is, and a node that
+// restarted empty votes at once.
 #pragma once
 
 #include <algorithm>
@@ -54,11 +55,26 @@ class naive_redlock {
     }
   }
 
+  // Looks, and then deletes: in between it may have become somebody else's.
   void unlock(const held& mine) const {
     for (const auto node : mine.granted_by) {
-      raw_redis redis{nodes_[node], node_timeout_};
-      if (redis.command({"GET", key_}).text == mine.value) redis.command({"DEL", key_});
+      try {
+        raw_redis redis{nodes_[node], node_timeout_};
+        if (redis.command({"GET", key_}).text == mine.value) redis.command({"DEL", key_});
+      } catch (const std::exception&) {  // no answer: as if it had been done
+      }
     }
+  }
+
+  // True if it believes that it holds the lock for as long again.
+  [[nodiscard]] bool renew(std::chrono::milliseconds ttl) const {
+    std::size_t extended = 0;
+    for (const auto& node : nodes_) {
+      raw_redis redis{node, node_timeout_};
+      const auto said = redis.command({"PEXPIRE", key_, std::to_string(ttl.count())});
+      extended += said.integer == 1 ? 1 : 0;
+    }
+    return extended > nodes_.size() / 2;
   }
 
  private:

@@ -1,8 +1,11 @@
 #include "support/redlock_nodes.hpp"
 
+#include <set>
 #include <stdexcept>
 
 #include <holdfast/redlock.hpp>
+
+#include "support/process.hpp"
 
 namespace holdfast::test {
 
@@ -34,6 +37,26 @@ std::uint64_t redlock_nodes::calls_of_all(const std::string& command_name) const
   for (const auto& one : servers_)
     sum += one->calls_of(command_name);
   return sum;
+}
+
+std::vector<endpoint> redlock_nodes::where() const {
+  std::vector<endpoint> all;
+  for (const auto& one : servers_)
+    all.push_back(one->where());
+  return all;
+}
+
+bool redlock_nodes::await_all_holding(const std::string& key) const {
+  return eventually([&] {
+    std::set<std::string> owners;
+    for (const auto& one : servers_)
+      owners.insert(one->command({"GETRANGE", key, "0", "31"}));
+    return owners.size() == 1 && !owners.begin()->empty();
+  });
+}
+
+bool redlock_nodes::await_none_holding(const std::string& key) const {
+  return eventually([&] { return holding(key) == 0; });
 }
 
 std::size_t redlock_nodes::holding(const std::string& key) const {

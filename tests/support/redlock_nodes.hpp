@@ -28,8 +28,13 @@ class redlock_nodes {
   [[nodiscard]] std::string name(std::size_t i) const;  // as errors name it
   // How often a command ran on any of them.
   [[nodiscard]] std::uint64_t calls_of_all(const std::string& command_name) const;
+  [[nodiscard]] std::vector<endpoint> where() const;
   // How many hold this key.
   [[nodiscard]] std::size_t holding(const std::string& key) const;
+  // Waits until all do, for one owner: right after a grant no more than a majority need to,
+  // whichever that is.
+  [[nodiscard]] bool await_all_holding(const std::string& key) const;
+  [[nodiscard]] bool await_none_holding(const std::string& key) const;
 
  private:
   const std::string query_;

@@ -1,4 +1,5 @@
 #include <atomic>
+#include <stdexcept>
 #include <string>
 
 #include "support/contract.hpp"
@@ -58,6 +59,8 @@ class redlock_store final : public store_under_test {
   explicit redlock_store(std::size_t nodes) : nodes_{nodes} {}
   std::string url() const override { return nodes_.url(); }
   void lose(const std::string& name) override {
+    // A node that has not been asked yet must not get it afterwards.
+    if (!nodes_.await_all_holding(name)) throw std::runtime_error{"not on every node: " + name};
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       (void)nodes_[i].command({"DEL", name});
   }

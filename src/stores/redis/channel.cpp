@@ -28,10 +28,12 @@ bool has_spare_core() {
 
 }  // namespace
 
-channel::channel(runtime::unique_fd fd, std::string node, core::duration spin)
+channel::channel(runtime::unique_fd fd, std::string node, core::duration spin,
+                 core::duration posted_patience)
     : fd_{std::move(fd)},
       node_{std::move(node)},
       spin_{has_spare_core() ? spin : core::duration::zero()},
+      posted_patience_{posted_patience},
       reader_{::redisReaderCreate()} {}
 
 channel::~channel() { break_off("the client is closed"); }
@@ -185,7 +187,7 @@ void channel::sweep() {
   const auto now = runtime::now();
   for (const auto& entry : in_flight_) {
     if (entry.posted_at == core::never) continue;
-    if (now - entry.posted_at > posted_reply_max) {
+    if (now - entry.posted_at > posted_patience_) {
       suspect_ = true;
       break_locked(held, "no reply came in time", errc::outcome_unknown);
     }

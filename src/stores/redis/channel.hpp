@@ -35,7 +35,8 @@ class channel {
  public:
   // Commands in flight on one connection; beyond it a caller is told errc::overloaded.
   static constexpr std::size_t in_flight_max = 4096;
-  // How long the reply to a posted command may take before the connection is given up.
+  // How long the reply to a posted command may take before the connection is given up, unless told
+  // otherwise.
   static constexpr core::duration posted_reply_max = std::chrono::milliseconds{500};
   // A connection that was idle for longer is looked at before it is used: the server may have
   // closed it, and what is sent then has an outcome that nobody knows.
@@ -44,7 +45,8 @@ class channel {
   using on_reply = std::function<void(result<reply>)>;
 
   // `spin`: how long a lone caller polls before it sleeps; zero: never.
-  channel(runtime::unique_fd fd, std::string node, core::duration spin);
+  channel(runtime::unique_fd fd, std::string node, core::duration spin,
+          core::duration posted_patience = posted_reply_max);
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
   ~channel();
@@ -129,6 +131,7 @@ class channel {
   runtime::unique_fd fd_;
   const std::string node_;
   const core::duration spin_;
+  const core::duration posted_patience_;
   const reply_reader reader_;  // the leader's
 
   std::atomic<bool> broken_{false};

@@ -28,10 +28,10 @@ std::string request::as_source(std::string_view run_id) const {
   return script_->by_source() + redis::as_argument(run_id);
 }
 
-line::line(const redis::endpoint& where, core::duration spin,
+line::line(const redis::endpoint& where, core::duration reply_patience,
            std::shared_ptr<runtime::background> connecting, hooks tell)
     : dialer_{where, {1, core::duration::zero()}, {}},
-      spin_{spin},
+      reply_patience_{reply_patience},
       connecting_{std::move(connecting)},
       tell_{std::move(tell)},
       pace_{connect_pace, runtime::random_bits()} {}
@@ -190,7 +190,8 @@ void line::connect() {
   const auto until = core::after(runtime::now(), connect_patience);
   auto fd = dialer_.open_apart(until);
   if (!fd) return went_down(std::move(fd.error()));
-  auto fresh = std::shared_ptr<opened>{new opened{{std::move(*fd), node(), spin_}, {}}};
+  auto fresh = std::shared_ptr<opened>{
+      new opened{{std::move(*fd), node(), core::duration::zero(), reply_patience_}, {}}};
   auto run_id = tell_.prepare(fresh->to, until);
   if (!run_id) return went_down(std::move(run_id.error()));
   fresh->run_id = std::move(*run_id);

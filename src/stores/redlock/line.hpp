@@ -76,7 +76,8 @@ class line : public std::enable_shared_from_this<line> {
     std::function<void()> unread;  // replies that nobody waits for: sweep() soon
   };
 
-  line(const redis::endpoint& where, core::duration spin,
+  // `reply_patience`: without a reply for so long, the connection is made anew.
+  line(const redis::endpoint& where, core::duration reply_patience,
        std::shared_ptr<runtime::background> connecting, hooks tell);
   line(const line&) = delete;
   line& operator=(const line&) = delete;
@@ -142,7 +143,7 @@ class line : public std::enable_shared_from_this<line> {
   void ring_all(lock& held);
 
   redis::link dialer_;
-  const core::duration spin_;
+  const core::duration reply_patience_;
   const std::shared_ptr<runtime::background> connecting_;
   const hooks tell_;
   std::atomic<bool> silent_{false};

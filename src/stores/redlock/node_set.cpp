@@ -81,6 +81,8 @@ void node_set::start() {
   const auto sorted = sorted_names(config);
   const auto hash = hash_of(description);
   by_name_.resize(config.nodes.size());
+  // A connection must not be given up while its node still has time to answer.
+  const auto patience = std::max(config.node_timeout, redis::channel::posted_reply_max);
   std::vector<std::shared_ptr<line>> all;
   for (std::size_t i = 0; i < config.nodes.size(); ++i) {
     const auto& where = config.nodes[i];
@@ -89,7 +91,7 @@ void node_set::start() {
     node one;
     one.name = where.node;
     one.config = hash + "-" + std::to_string(place);
-    one.calls = std::make_shared<line>(where, core::duration::zero(), connecting_, hooks_of(i));
+    one.calls = std::make_shared<line>(where, patience, connecting_, hooks_of(i));
     line::hooks renewing;
     renewing.prepare = [this, i](redis::channel& fresh,
                                  core::time_point until) -> result<std::string> {
@@ -97,8 +99,7 @@ void node_set::start() {
       if (!told) return fail(told.error());
       return std::string{line_of(text_of(**told), "run_id:")};
     };
-    one.renewals =
-        std::make_shared<line>(where, core::duration::zero(), connecting_, std::move(renewing));
+    one.renewals = std::make_shared<line>(where, patience, connecting_, std::move(renewing));
     names_.push_back(where.node);
     all.push_back(one.calls);
     nodes_.push_back(std::move(one));
@@ -348,8 +349,9 @@ using highest_counters = std::map<std::string, std::uint64_t, std::less<>>;
 void take_higher(highest_counters& highest, const redisReply& record) {
   const auto fields = elements_of(record);
   for (std::size_t f = 0; f + 1 < fields.size(); f += 2) {
-    if (!text_of(*fields[f]).starts_with("c:")) continue;
-    auto& most = highest[std::string{text_of(*fields[f])}];
+    const auto field = text_of(*fields[f]);
+    if (!field.starts_with("c:") && field != "floor") continue;
+    auto& most = highest[std::string{field}];
     most = std::max(most, redis::read_number(text_of(*fields[f + 1])));
   }
 }
@@ -406,10 +408,14 @@ result<node_set::counters> node_set::counters_left(core::time_point until) const
 result<void> node_set::admit(std::size_t node, const standing& seen, admit_mode mode,
                              const counters& least, core::time_point until) const {
   const auto max_ttl = redis::milliseconds_text(config.max_ttl);
-  std::vector<std::string_view> args{nodes_[node].config, description, max_ttl, seen.run_id,
-                                     mode == admit_mode::waited ? "waited"
-                                     : mode == admit_mode::kept ? "kept"
-                                                                : "new"};
+  std::vector<std::string_view> args{nodes_[node].config,
+                                     description,
+                                     max_ttl,
+                                     seen.run_id,
+                                     mode == admit_mode::kept          ? "kept"
+                                     : mode == admit_mode::vouched_for ? "new"
+                                                                       : "waited",
+                                     mode == admit_mode::recovered ? ahead_us_max : "0"};
   args.insert(args.end(), least.begin(), least.end());
   const auto asked = ask_all();
   asked->ask(node, {scripts::admit, record_keys, args});

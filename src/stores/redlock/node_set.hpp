@@ -31,6 +31,9 @@ using node_mask = std::uint64_t;
   return (some & only(node)) != 0;
 }
 
+// How far a proposal may be ahead of a node's clock: one absurd clock must not wedge a slot.
+inline constexpr std::string_view ahead_us_max = "60000000";
+
 struct node {
   std::string name;
   // Names the set, the node's place in it and max_ttl: what travels in every script.
@@ -83,11 +86,12 @@ class node_set : public std::enable_shared_from_this<node_set> {
   struct standing {
     core::node_report report;
     std::string run_id;  // and which wait it is in: scripts/enrol.lua
-    std::string said;  // for a person
+    std::string said;    // for a person
     bool voted_elsewhere = false;
   };
   [[nodiscard]] std::vector<standing> survey(core::time_point until) const;
-  enum class admit_mode { waited, kept, vouched_for };
+  // Recovered: waited, and begins above whatever it may have granted.
+  enum class admit_mode { waited, recovered, kept, vouched_for };
   // Pairs of a counter's field and the least that it must be.
   using counters = std::vector<std::string>;
   [[nodiscard]] result<void> admit(std::size_t node, const standing& seen, admit_mode mode,

@@ -21,8 +21,6 @@ using redis::milliseconds_text;
 using redis::text_of;
 using std::chrono::milliseconds;
 
-// How far a proposal may be ahead of a node's clock: one absurd clock must not wedge a slot.
-constexpr std::string_view ahead_us_max = "60000000";
 // Waiters of one lock on one node; beyond it they poll.
 constexpr std::string_view waiters_max = "10000";
 // A waiter asks again this often, whatever it hears: anywhere between, so that they spread.
@@ -43,8 +41,6 @@ std::uint64_t wall_us() {
 core::duration ask_again() {
   return core::between(ask_again_min, ask_again_max, runtime::random_bits());
 }
-
-std::string_view id_of(std::string_view value) { return value.substr(0, core::owner_id::digits); }
 
 bool is_ours_to_release(const redisReply& r) {
   return r.type == REDIS_REPLY_INTEGER && r.integer == 1;
@@ -309,7 +305,7 @@ void redlock_lock::fill_in(const attempt& who, const core::grant& got) {
 
 bool redlock_lock::holds(const core::owner_id& id) {
   const std::lock_guard guard{m_};
-  return held_.contains(id);
+  return held_.contains(id) || handed_on_.contains(id);
 }
 
 void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std::string& value,
@@ -400,51 +396,20 @@ result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration tt
     // An adopted lease is ours from here on.
     const std::lock_guard guard{m_};
     held_.try_emplace(id, ours{set_->everybody()});
+    handed_on_.erase(id);
   }
   return got;
 }
 
-result<lock_status> judge_status(std::string name, std::span<const node_view> views) {
-  lock_status status;
-  status.name = std::move(name);
-  const auto majority = core::majority_of(views.size());
-  std::size_t known = 0;
-  for (const auto& one : views) {
-    known += one.known ? 1 : 0;
-    if (!one.known || one.value.empty()) continue;
-    const auto same = [&](const node_view& other) {
-      const bool ours = core::owner_id::parse(id_of(one.value)).has_value();
-      return other.known &&
-             (ours ? id_of(other.value) == id_of(one.value) : other.value == one.value);
-    };
-    if (static_cast<std::size_t>(std::count_if(views.begin(), views.end(), same)) < majority) {
-      continue;
-    }
-    std::vector<core::duration> left;
-    for (const auto& other : views) {
-      if (!same(other)) continue;
-      left.push_back(other.remaining.value_or(core::duration::max()));
-      auto holder = redis::parse_holder(other.value);
-      if (!holder) return fail(std::move(holder.error()));
-      if (!status.holder || holder->token > status.holder->token)
-        status.holder = std::move(*holder);
-    }
-    // Held for as long as a majority holds it.
-    std::sort(left.rbegin(), left.rend());
-    if (left[majority - 1] != core::duration::max()) {
-      status.remaining = std::chrono::duration_cast<milliseconds>(left[majority - 1]);
-    }
-    return status;
-  }
-  if (known < majority) {
-    return fail(errc::store_unreachable, "only " + std::to_string(known) + " of " +
-                                             std::to_string(views.size()) +
-                                             " nodes could say who holds the lock");
-  }
-  return status;
+void redlock_lock::forget(const core::owner_id& id) noexcept {
+  const auto now = runtime::now();
+  const std::lock_guard guard{m_};
+  held_.erase(id);
+  std::erase_if(handed_on_, [&](const auto& one) { return one.second < now; });
+  handed_on_[id] = core::after(now, set_->config.max_ttl);
 }
 
-redlock_lock::sight redlock_lock::look(core::time_point until) {
+std::vector<node_view> redlock_lock::look(core::time_point until) {
   const std::array<std::string_view, 2> keys{record_key, key_};
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
@@ -452,39 +417,19 @@ redlock_lock::sight redlock_lock::look(core::time_point until) {
     asked->ask(i, {scripts::inspect, keys, args});
   }
   const auto answers = asked->gather(until);
-  sight seen{std::vector<node_view>(answers.size()), {}, {}};
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    auto answer = usable_answer(answers[i], set_->names()[i], set_->set());
-    if (!answer) {
-      const bool refused = answers[i] && *answers[i];
-      if (refused && !seen.mixed && answer.error().code == errc::incompatible) {
-        seen.mixed = answer.error();
-      }
-      seen.problems.push_back({set_->names()[i], std::move(answer.error().message)});
-      continue;
-    }
-    const auto fields = elements_of(**answer);
-    if (fields.size() != 2) continue;
-    seen.views[i] = {true, std::string{text_of(*fields[0])}, redis::read_pttl(*fields[1])};
-  }
-  return seen;
+  std::vector<node_view> views;
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    views.push_back(read_views(answers[i], 1, set_->names()[i], set_->set()).front());
+  return views;
 }
 
 result<lock_status> redlock_lock::inspect(core::time_point until) {
-  auto seen = look(until);
-  if (seen.mixed) return fail(std::move(*seen.mixed));
-  auto status = judge_status(key_.substr(set_->config.prefix.size()), seen.views);
-  if (!status) {
-    status.error().nodes = std::move(seen.problems);
-    for (const auto& one : status.error().nodes)
-      status.error().message += "; " + one.node + ": " + one.said;
-  }
-  return status;
+  return judge_status(key_.substr(set_->config.prefix.size()), look(until));
 }
 
 result<void> redlock_lock::break_with(fencing_token token, core::time_point until) {
   // Who it is first: nodes that were not raised know it by another token.
-  const auto views = look(until).views;
+  const auto views = look(until);
   auto status = judge_status({}, views);
   if (!status) return fail(std::move(status.error()));
   if (!status->holder) return fail(errc::not_held, "nobody holds the lock; nothing was changed");
@@ -500,7 +445,7 @@ result<void> redlock_lock::break_with(fencing_token token, core::time_point unti
   std::optional<core::owner_id> owner;
   for (const auto& one : views) {
     const auto holder = redis::parse_holder(one.value);
-    if (holder && holder->token == token) owner = core::owner_id::parse(id_of(one.value));
+    if (holder && holder->token == token) owner = owner_in(one.value);
   }
   if (!owner) return fail(errc::not_held, "the lock has changed hands; nothing was changed");
   auto said = release(*owner, until);

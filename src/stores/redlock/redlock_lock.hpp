@@ -10,6 +10,7 @@
 
 #include "stores/redis/layout.hpp"
 #include "stores/redlock/node_set.hpp"
+#include "stores/redlock/sight.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
@@ -21,14 +22,6 @@ struct extension {
   bool taken = false;   // not extended: somebody else has it
 };
 [[nodiscard]] extension read_extension(const redisReply& answer);
-
-// What the nodes say of one lock, put together: held by whoever has a majority.
-struct node_view {
-  bool known = false;
-  std::string value{};  // empty: free
-  std::optional<core::duration> remaining{};
-};
-[[nodiscard]] result<lock_status> judge_status(std::string name, std::span<const node_view> views);
 
 class redlock_lock final : public store_lock, public std::enable_shared_from_this<redlock_lock> {
  public:
@@ -43,6 +36,7 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   result<void> break_with(fencing_token token, core::time_point until) override;
   result<renewal> extend(const core::owner_id& id, core::duration ttl,
                          core::time_point until) override;
+  void forget(const core::owner_id& id) noexcept override;
 
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
   // One lease's renewal from what the nodes said; a failure if that is not known. `ttl` was asked
@@ -71,12 +65,7 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
  private:
   struct waiting;
   [[nodiscard]] waiting& memory_of(attempt& who) const;
-  struct sight {
-    std::vector<node_view> views;  // of each node
-    std::vector<node_answer> problems;
-    std::optional<failure> mixed;  // a node belongs to another set, or makes no sense
-  };
-  [[nodiscard]] sight look(core::time_point until);
+  [[nodiscard]] std::vector<node_view> look(core::time_point until);
   void repair(std::size_t node, const core::owner_id& id, const std::string& value,
               core::duration ttl);
 
@@ -101,6 +90,9 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
 
   // Protected by m_: leases of ours, not given back. Only those are repaired.
   std::map<core::owner_id, ours> held_;
+  // Protected by m_: leases that were handed on, until they have surely ended without a renewal.
+  // Votes for them that come late are theirs.
+  std::map<core::owner_id, core::time_point> handed_on_;
 };
 
 }  // namespace holdfast::stores::redlock

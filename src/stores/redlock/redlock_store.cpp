@@ -158,15 +158,13 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
       asked->ask(i, {scripts::inspect, names, args});
     }
     const auto answers = asked->gather(core::after(runtime::now(), timeout));
+    std::vector<std::vector<node_view>> seen;
+    for (std::size_t i = 0; i < answers.size(); ++i)
+      seen.push_back(read_views(answers[i], count, set_->names()[i], set_->set()));
     for (std::size_t k = 0; k < count; ++k) {
-      std::vector<node_view> views(answers.size());
-      for (std::size_t i = 0; i < answers.size(); ++i) {
-        if (!answers[i] || !*answers[i]) continue;
-        const auto fields = elements_of(***answers[i]);
-        if (fields.size() != 2 * count) continue;
-        views[i] = {true, std::string{text_of(*fields[2 * k])},
-                    redis::read_pttl(*fields[2 * k + 1])};
-      }
+      std::vector<node_view> views;
+      for (auto& one : seen)
+        views.push_back(std::move(one[k]));
       auto status = judge_status(all_keys[from + k].substr(set_->config.prefix.size()), views);
       if (!status) return fail(std::move(status.error()));
       // Any string key of the database may match the pattern: only ours are known to be locks.

@@ -39,6 +39,13 @@ bool asks_for_admission(const redisReply& answer) {
   return why == "blank" || why == "restarted";
 }
 
+std::optional<core::duration> read_quarantine(const redisReply& answer) {
+  const auto fields = elements_of(answer);
+  if (!asks_for_admission(answer) || fields.size() < 4) return std::nullopt;
+  const auto lasts = static_cast<long long>(read_number(text_of(*fields[3])));
+  return std::chrono::milliseconds{std::max(0LL, lasts - fields[2]->integer)};
+}
+
 std::optional<failure> read_refusal(const redisReply& answer, const std::string& node,
                                     const set_names& set) {
   if (kind_of(answer) != -1) return std::nullopt;
@@ -55,6 +62,13 @@ std::optional<failure> read_refusal(const redisReply& answer, const std::string&
     return failure{errc::invalid_argument,
                    "the TTL is above the max_ttl of the set, " +
                        in_seconds(static_cast<long long>(read_number(text_of(*fields[2])))),
+                   {}};
+  }
+  if (why == "moved") {
+    return failure{errc::store_loading,
+                   "it came from another set of nodes, where locks may still be held: it lets new "
+                   "nodes in after " +
+                       in_seconds(fields[2]->integer),
                    {}};
   }
   if (why == "ahead") {

@@ -7,6 +7,7 @@
 #include <holdfast/result.hpp>
 
 #include "core/quorum_machine.hpp"
+#include "core/types.hpp"
 #include "stores/redis/resp.hpp"
 
 namespace holdfast::stores::redlock {
@@ -23,6 +24,8 @@ struct set_names {
 [[nodiscard]] result<const redisReply*> usable_answer(
     const std::optional<result<redis::reply>>& answer, const std::string& node,
     const set_names& set);
+// For how long the node does not vote because it may have lost something; nothing if it does.
+[[nodiscard]] std::optional<core::duration> read_quarantine(const redisReply& answer);
 // Whether the node says that it has to be let in first.
 [[nodiscard]] bool asks_for_admission(const redisReply& answer);
 

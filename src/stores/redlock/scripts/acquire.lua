@@ -23,8 +23,9 @@ if tonumber(ARGV[4]) > tonumber(record[3]) then
 end
 local time = call('TIME')
 local counter, proposal, most = tonumber(record[4]) or 0, tonumber(ARGV[5]), tonumber(ARGV[8])
--- Not by our clock alone: if it was set back, tokens must go on from where they are.
-local ahead = proposal - math.max(time[1] * 1000000 + time[2], counter)
+-- Not by our clock alone: if it was set back, tokens must go on from where they are. Not by the
+-- floor: it may be as far ahead of our clock itself.
+local ahead = proposal - math.max(time[1] * 1000000 + time[2], own)
 if ahead > most then
   return {-1, 'ahead', string.format('%.0f', ahead)}
 end

@@ -11,10 +11,10 @@
 -- A has nodes 0 and 1, and extends 0, which then loses A's key; B is granted on 0 and 2 and gives 2
 -- back; A's round goes on with 1, and would repair 2, to be renewed on 1 and 2 from then on. The
 -- counter is that of the lock's hash slot: some repairs are refused for nothing, which costs
--- redundancy.
+-- redundancy. The floor does not say that, so it does not count here.
 local call, node, field = redis.call, KEYS[2], ARGV[2]
 -- include parts/voter.lua
-if (tonumber(record[4]) or 0) > tonumber(ARGV[5]) then
+if own > tonumber(ARGV[5]) then
   return {0}
 end
 local held = redis.pcall('GET', KEYS[1])
@@ -24,7 +24,7 @@ if held and not stale then
   return {0}
 end
 call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
-if (tonumber(record[4]) or 0) < tonumber(ARGV[5]) then
+if own < tonumber(ARGV[5]) then
   call('HSET', node, field, ARGV[5])
 end
 return {1}

@@ -1,7 +1,8 @@
 -- Whether this node may vote, and for this client: answers {-1, why, …} at once if not. Wants
 -- `call`, `node` (the key of its record), `field` (that of the lock's counter in it; any text if
 -- none is needed), the client's configuration as ARGV[1] and the run_id of this connection's server
--- as the last argument; leaves `record`: run, config, max_ttl, counter.
+-- as the last argument; leaves `record`: run, config, max_ttl, counter; and `own`, the counter
+-- without the floor, below which no counter counts: scripts/admit.lua.
 --
 -- The marker and all counters are one hash, so that one cannot vanish without the other. A server
 -- that was started anew has another run_id and may have lost what it had promised; uptime would be
@@ -10,7 +11,7 @@
 --   {-1, 'blank', ms, max_ttl} it has no marker: emptied, or new; first seen so `ms` ago
 --   {-1, 'restarted', ms, max_ttl} its marker is from before its last start
 --   {-1, 'config', nodes} it belongs to another set of nodes: these
-local record = call('HMGET', node, 'run', 'config', 'max_ttl', field)
+local record = call('HMGET', node, 'run', 'config', 'max_ttl', field, 'floor')
 if record[2] and record[2] ~= ARGV[1] then
   return {-1, 'config', call('HGET', node, 'nodes')}
 end
@@ -23,4 +24,8 @@ if record[1] ~= run then
     ms = time[1] * 1000 + math.floor(time[2] / 1000) - waiting[2]
   end
   return {-1, record[1] and 'restarted' or 'blank', ms, record[3] or '0'}
+end
+local own = tonumber(record[4]) or 0
+if record[5] and own < tonumber(record[5]) then
+  record[4] = record[5]
 end

@@ -1,0 +1,23 @@
+#include <holdfast/status.hpp>
+
+namespace holdfast {
+
+std::string_view to_string(lock_on_node::state is) noexcept {
+  switch (is) {
+    case lock_on_node::state::held:
+      return "held";
+    case lock_on_node::state::other:
+      return "other";
+    case lock_on_node::state::free:
+      return "free";
+    case lock_on_node::state::quarantined:
+      return "quarantined";
+    case lock_on_node::state::refused:
+      return "refused";
+    case lock_on_node::state::unreachable:
+      break;
+  }
+  return "unreachable";
+}
+
+}  // namespace holdfast

@@ -1,0 +1,137 @@
+#include "stores/redlock/sight.hpp"
+
+#include <algorithm>
+
+#include "core/quorum_machine.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/script_values.hpp"
+
+namespace holdfast::stores::redlock {
+
+namespace {
+
+using redis::elements_of;
+using redis::text_of;
+using state = lock_on_node::state;
+using std::chrono::milliseconds;
+
+bool same_holder(const node_view& a, const node_view& b) {
+  if (!a.known || !b.known || a.value.empty() || b.value.empty()) return false;
+  const auto ours = owner_in(a.value);
+  return ours ? owner_in(b.value) == ours : a.value == b.value;
+}
+
+std::optional<milliseconds> in_ms(std::optional<core::duration> of) {
+  if (!of) return std::nullopt;
+  return std::chrono::duration_cast<milliseconds>(*of);
+}
+
+lock_on_node shown(const node_view& view, const node_view* held) {
+  lock_on_node one;
+  one.node = view.node;
+  if (!view.known) {
+    one.is = view.trouble;
+    one.remaining = in_ms(view.quarantine);
+    one.said = view.why.message;
+    return one;
+  }
+  one.is = view.value.empty()                 ? state::free
+           : held && same_holder(view, *held) ? state::held
+                                              : state::other;
+  if (one.is == state::free) return one;
+  one.remaining = in_ms(view.remaining);
+  if (auto who = redis::parse_holder(view.value)) {
+    one.holder = std::move(*who);
+  } else {
+    one.said = who.error().message;
+  }
+  return one;
+}
+
+failure too_few(std::size_t known, std::span<const node_view> views) {
+  failure why{errc::store_unreachable,
+              "only " + std::to_string(known) + " of " + std::to_string(views.size()) +
+                  " nodes could say who holds the lock",
+              {}};
+  for (const auto& one : views) {
+    if (one.known) continue;
+    // A list of nodes that is wrong is not a matter of patience.
+    if (one.why.code == errc::incompatible) why.code = errc::incompatible;
+    why.nodes.push_back({one.node, one.why.message});
+    why.message += "; " + one.node + ": " + one.why.message;
+  }
+  return why;
+}
+
+}  // namespace
+
+std::optional<core::owner_id> owner_in(std::string_view value) {
+  return core::owner_id::parse(value.substr(0, core::owner_id::digits));
+}
+
+std::vector<node_view> read_views(const std::optional<result<redis::reply>>& answer,
+                                  std::size_t locks, const std::string& node,
+                                  const set_names& set) {
+  node_view unknown;
+  unknown.node = node;
+  auto said = usable_answer(answer, node, set);
+  if (!said) {
+    unknown.why = std::move(said.error());
+    const bool answered = answer && *answer;
+    if (answered) {
+      unknown.quarantine = read_quarantine(***answer);
+      unknown.trouble = unknown.quarantine ? state::quarantined : state::refused;
+    }
+    return std::vector<node_view>(locks, unknown);
+  }
+  const auto fields = elements_of(**said);
+  if (fields.size() != 2 * locks) {
+    unknown.trouble = state::refused;
+    unknown.why = redis::strange_answer(node);
+    return std::vector<node_view>(locks, unknown);
+  }
+  std::vector<node_view> all(locks);
+  for (std::size_t i = 0; i < locks; ++i) {
+    all[i].node = node;
+    all[i].known = true;
+    all[i].value = text_of(*fields[2 * i]);
+    all[i].remaining = redis::read_pttl(*fields[2 * i + 1]);
+  }
+  return all;
+}
+
+result<lock_status> judge_status(std::string name, std::span<const node_view> views) {
+  lock_status status;
+  status.name = std::move(name);
+  const auto majority = core::majority_of(views.size());
+  const auto supporters = [&](const node_view& of) {
+    return static_cast<std::size_t>(std::count_if(
+        views.begin(), views.end(), [&](const auto& other) { return same_holder(of, other); }));
+  };
+  const auto held = std::find_if(views.begin(), views.end(),
+                                 [&](const auto& one) { return supporters(one) >= majority; });
+  const node_view* holder = held == views.end() ? nullptr : &*held;
+  if (!holder) {
+    const auto known = static_cast<std::size_t>(
+        std::count_if(views.begin(), views.end(), [](const auto& one) { return one.known; }));
+    if (known < majority) return fail(too_few(known, views));
+  }
+  for (const auto& one : views)
+    status.nodes.push_back(shown(one, holder));
+  if (!holder) return status;
+  std::vector<core::duration> left;
+  for (const auto& one : views) {
+    if (!same_holder(*holder, one)) continue;
+    left.push_back(one.remaining.value_or(core::duration::max()));
+    auto who = redis::parse_holder(one.value);
+    if (!who) return fail(std::move(who.error()));
+    // Nodes that were not raised have a lower token.
+    if (!status.holder || who->token > status.holder->token) status.holder = std::move(*who);
+  }
+  // Held for as long as a majority holds it.
+  std::sort(left.rbegin(), left.rend());
+  if (left[majority - 1] != core::duration::max()) status.remaining = in_ms(left[majority - 1]);
+  return status;
+}
+
+}  // namespace holdfast::stores::redlock

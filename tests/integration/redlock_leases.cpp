@@ -169,8 +169,8 @@ TEST(RedlockLeases, NodesRefuseToExtendByNoTimeOrByMoreThanMaxTtl) {
   const auto config = set[0].command({"HGET", record, "config"});
   const auto run_id = set[0].info("server", "run_id");
   for (const char* ttl : {"0", "-1", "", "abc", "60001"}) {
-    const auto answer = set[0].command({"EVAL", source, "2", record, "orders", config,
-                                        std::string{held.owner()}, ttl, run_id});
+    const auto answer = set[0].command(
+        {"EVAL", source, "2", record, "orders", config, std::string{held.owner()}, ttl, run_id});
     EXPECT_NE(answer.find("ttl"), std::string::npos) << ttl << ": " << answer;
     EXPECT_GT(pttl(set[0], "orders"), 30s) << ttl;
   }

@@ -1,45 +1,80 @@
-/* Fenced Redlock: another list of nodes. One node is replaced, while clients of both lists ask.
+/* Fenced Redlock: another list of nodes. A node is replaced while clients of both lists ask.
  *
- * Modelled   the old set is nodes 0, 1 and 2, the new one 0, 1 and 3; two attempts, each of a
+ * Modelled   the old list is nodes 0, 1 and 2, the new one 0, 1 and 3; two attempts, each of a
  *            client with either list, that take the lock with a fresh token on a majority of their
- *            list, renew it in rounds, and end. To move: each of 0 and 1, in any order, changes
- *            its marker in one script: it keeps keys and counters, and from then on does nothing
- *            for clients of the old list but release. Node 2 need not be there. When a majority of
- *            the old set has moved, node 3 begins to wait for max_ttl; then it votes, with the
- *            counters of a majority of the new set, which is 0 and 1, read at any time after they
- *            moved. Until then the only majority of the new set is 0 and 1, and that meets every
- *            old one in a node that has its keys and its counter still.
+ *            list, renew it in rounds, and end. To move: each node that is in both, in any order,
+ *            changes its marker in one script: it keeps keys and counters, and from then on does
+ *            nothing for clients of the old list but release. Nodes that leave need not be there.
+ *            When as many have moved as are a majority of the new list, nodes that join begin to
+ *            wait for max_ttl; then they vote, with the counters of that many nodes that moved,
+ *            read at any time since. Until then, a majority of the new list is of nodes that moved,
+ *            and meets every majority of the old list in one that has its keys and counter still.
+ *            With ADDED, the lists are of three and of four nodes, with REMOVED of four and of
+ *            three; with TWO_OF_FIVE, two of five are replaced at once.
  * Time       max_ttl has passed: whatever counts from before the wait began is over: attempts, and
  *            leases that have not been renewed since. A key that is relied on, or was granted or
  *            extended in the current round, stays until its attempt is over.
  * Adversary  moves the nodes when it likes, one of them perhaps never; chooses lists and
  *            proposals; delays requests, also of attempts that are over; loses replies.
  * Asserted   at most one attempt holds the lock; tokens in real-time order, none twice.
- * Limits     512 MB.
+ * Limits     1 GB; TWO_OF_FIVE: bitstate hashing.
  *
- * Mutants    MAJORITY_NOT_MOVED   node 3 begins to wait when one node of the old set has moved
+ * Mutants    MAJORITY_NOT_MOVED   nodes that join wait and vote when one node has moved
  *            WAIT_FROM_FIRST_SEEN the wait began when a client with the new list first came by
- *            NO_WAIT              node 3 votes once the others have moved
- *            NO_COUNTERS          node 3 votes without the counters of others
+ *            NO_WAIT              they vote once the others have moved
+ *            NO_COUNTERS          they vote without the counters of others
  *            COUNTER_OF_ONE       or with those of one node
  *            STILL_GRANTS         a node that has moved grants to clients of the old list
  *            STILL_EXTENDS        or extends their leases, which then outlive the wait
  *            DROPS_KEYS           moving clears the node's keys
  *            DROPS_COUNTERS       moving clears its counters, as deleting its record would
+ *            FIVE_TO_THREE        two of five are removed at once: 3 + 2 nodes need not meet
  */
-#define NODES 4
-#define MAJORITY 2
 #define ATTEMPTS 2
 #define PROPOSAL_MAX 2
-#define OLD 7  /* nodes 0, 1 and 2 */
-#define NEW 11 /* nodes 0, 1 and 3 */
-#define BOTH 3
+/* Sets of nodes, as bits. */
+#if defined(ADDED)
+#define OLD 7
+#define NEW 15
+#define OLD_MAJORITY 2
+#define NEW_MAJORITY 3
+#elif defined(REMOVED)
+#define OLD 15
+#define NEW 7
+#define OLD_MAJORITY 3
+#define NEW_MAJORITY 2
+#elif defined(TWO_OF_FIVE)
+#define OLD 31
+#define NEW 103 /* 0, 1, 2, 5 and 6 */
+#define OLD_MAJORITY 3
+#define NEW_MAJORITY 3
+#elif defined(FIVE_TO_THREE)
+#define OLD 31
+#define NEW 7
+#define OLD_MAJORITY 3
+#define NEW_MAJORITY 2
+#else
+#define OLD 7
+#define NEW 11 /* 0, 1 and 3 */
+#define OLD_MAJORITY 2
+#define NEW_MAJORITY 2
+#endif
 
 #define HAS(set, n) ((set >> n) & 1)
 #define ADD(set, n) set = set | (1 << n)
 #define DROP(set, n) set = set & ~(1 << n)
+#if (OLD | NEW) < 16
+#define NODES 4
 #define COUNT(set) (HAS(set, 0) + HAS(set, 1) + HAS(set, 2) + HAS(set, 3))
 #define EACH(what) what(0) what(1) what(2) what(3)
+#else
+#define NODES 7
+#define COUNT(set) \
+  (HAS(set, 0) + HAS(set, 1) + HAS(set, 2) + HAS(set, 3) + HAS(set, 4) + HAS(set, 5) + HAS(set, 6))
+#define EACH(what) what(0) what(1) what(2) what(3) what(4) what(5) what(6)
+#endif
+#define STAYS_IN(n) (HAS(OLD, n) && HAS(NEW, n))
+#define JOINS(n) (HAS(NEW, n) && !HAS(OLD, n))
 
 byte key[NODES];
 byte counter[NODES];
@@ -52,7 +87,7 @@ byte holder;                /* 0: nobody */
 byte highest;
 byte tokens;
 
-/* The wait of node 3. */
+/* The wait of nodes that join. */
 bool waits;
 byte lease_from_before; /* attempts whose lease counts from before it */
 byte round_from_before; /* attempts whose current round began before it */
@@ -85,17 +120,21 @@ byte recovered;
 proctype attempt(byte me) {
   byte p;
   byte list;
+  byte majority;
   byte bound;
   atomic {
     bound = highest;
     ADD(alive, me);
-    if :: list = OLD :: list = NEW fi;
+    if
+    :: list = OLD; majority = OLD_MAJORITY
+    :: list = NEW; majority = NEW_MAJORITY
+    fi;
     p = 1;
     do :: p < PROPOSAL_MAX -> p++ :: break od
   }
   do
   EACH(ACQUIRE)
-  :: COUNT(answered[me]) >= MAJORITY ->
+  :: COUNT(answered[me]) >= majority ->
      d_step {
        assert(holder == 0);
        assert(p > bound);
@@ -111,11 +150,11 @@ proctype attempt(byte me) {
 holds:
   do
   /* A round is over, and the next begins. */
-  :: d_step { COUNT(answered[me]) >= MAJORITY ->
+  :: d_step { COUNT(answered[me]) >= majority ->
        relied[me] = answered[me]; answered[me] = 0;
        if :: HAS(round_from_before, me) :: else -> DROP(lease_from_before, me) fi;
        DROP(round_from_before, me) }
-  :: d_step { COUNT(answered[me]) < MAJORITY -> answered[me] = 0; DROP(round_from_before, me) }
+  :: d_step { COUNT(answered[me]) < majority -> answered[me] = 0; DROP(round_from_before, me) }
   EACH(EXTEND)
   :: break
   od;
@@ -132,8 +171,8 @@ end:
   od
 }
 
-#define STAYS(n) HAS((relied[key[n]] | answered[key[n]]), n)
-#define VANISH(n) :: d_step { key[n] && !STAYS(n) -> key[n] = 0 }
+#define NEEDED(n) HAS((relied[key[n]] | answered[key[n]]), n)
+#define VANISH(n) :: d_step { key[n] && !NEEDED(n) -> key[n] = 0 }
 
 #ifdef DROPS_KEYS
 #define CLEAR_KEY(n) key[n] = 0
@@ -146,14 +185,14 @@ end:
 #define CLEAR_COUNTER(n) skip
 #endif
 #define MOVE(n) \
-  :: d_step { HAS(BOTH, n) && !HAS(moved, n) -> ADD(moved, n); CLEAR_KEY(n); CLEAR_COUNTER(n) }
+  :: d_step { STAYS_IN(n) && !HAS(moved, n) -> ADD(moved, n); CLEAR_KEY(n); CLEAR_COUNTER(n) }
 
 #if defined(WAIT_FROM_FIRST_SEEN)
 #define MAY_BEGIN 1
 #elif defined(MAJORITY_NOT_MOVED)
 #define MAY_BEGIN (COUNT(moved) >= 1)
 #else
-#define MAY_BEGIN (COUNT(moved) >= MAJORITY)
+#define MAY_BEGIN (COUNT(moved) >= NEW_MAJORITY)
 #endif
 #ifdef NO_WAIT
 #define WAITED MAY_BEGIN
@@ -165,28 +204,31 @@ end:
 #elif defined(COUNTER_OF_ONE) || defined(MAJORITY_NOT_MOVED)
 #define SOURCES_MIN 1
 #else
-#define SOURCES_MIN MAJORITY
+#define SOURCES_MIN NEW_MAJORITY
 #endif
 #if defined(WAIT_FROM_FIRST_SEEN) || defined(MAJORITY_NOT_MOVED)
 #define MAY_JOIN WAITED
 #else
-#define MAY_JOIN (WAITED && COUNT(moved) >= MAJORITY)
+#define MAY_JOIN (WAITED && COUNT(moved) >= NEW_MAJORITY)
 #endif
 #define READ(n) \
-  :: d_step { !HAS(moved, 3) && HAS(moved, n) && !HAS(sources, n) -> \
+  :: d_step { HAS(OLD, n) && HAS(moved, n) && !HAS(sources, n) -> \
        ADD(sources, n); if :: counter[n] > recovered -> recovered = counter[n] :: else fi }
+#define JOIN(n) \
+  :: d_step { JOINS(n) && !HAS(moved, n) && MAY_JOIN && COUNT(sources) >= SOURCES_MIN -> \
+       counter[n] = recovered; ADD(moved, n) }
 
 proctype world() {
 end:
   do
   EACH(VANISH)
   EACH(MOVE)
-  :: d_step { !waits && !HAS(moved, 3) && MAY_BEGIN ->
+  :: d_step { !waits && MAY_BEGIN ->
        waits = true; lease_from_before = alive; round_from_before = alive }
+#if (NEW & ~OLD) != 0
   EACH(READ)
-  :: d_step { !HAS(moved, 3) && MAY_JOIN && COUNT(sources) >= SOURCES_MIN ->
-       counter[3] = recovered; ADD(moved, 3); sources = 0; recovered = 0;
-       waits = false; lease_from_before = 0; round_from_before = 0 }
+  EACH(JOIN)
+#endif
   od
 }
 

@@ -195,8 +195,9 @@ quorum_machine::steps quorum_machine::raise_higher() {
 }
 
 quorum_outcome quorum_machine::kind_of_refusal() const noexcept {
+  // One that has not answered yet counts as working: with a broken one beside it, the first that is
+  // busy decides, and that is contention.
   const auto working = count([](const place& p) {
-    // Decided without an answer that is on its way: that says nothing against its node.
     if (p.is != state::out) return !p.silent;
     return p.said && !is_failure(*p.said);
   });

@@ -28,18 +28,22 @@ class beside_redis final : public surroundings {
   [[nodiscard]] answers command(const texts& words);
   // Everything that each of the two holds.
   [[nodiscard]] answers contents();
+  // Answers like "[a, b]" whose order means nothing.
+  [[nodiscard]] static answers in_any_order(const answers& both);
   // What each of the two has sent to those who listen, in order; once.
   [[nodiscard]] answers messages();
-  void advance(std::int64_t us) { clock_.advance(us); }
+  // Back, too: then what has expired goes first, for Redis may or may not have deleted it by now.
+  void advance(std::int64_t us);
   void clear();
 
   [[nodiscard]] std::int64_t wall_us() override { return clock_.wall_us(); }
   std::int64_t publish(std::string_view channel, std::string_view message) override;
   [[nodiscard]] std::string run_id() const override { return run_id_; }
 
-  // The one channel that somebody listens to.
+  // The channels that somebody listens to: an inbox of each kind of lock.
   static constexpr std::string_view heard_channel =
       "holdfast:inbox:00000000000000000000000000000001";
+  static constexpr std::string_view heard_hints = "holdfast:hint:00000000000000000000000000000001";
 
  private:
   test::set_clock clock_{1'700'000'000'000'000};

@@ -22,6 +22,22 @@ struct left_out {
   bool claim = false;         // counting a sent grant for its claim TTL only
   bool drift = false;         // allowing for clocks that run differently
   bool doubt = false;         // not being sure while a question is unanswered
+
+  // Of a quorum.
+  bool elapsed = false;         // refusing what is complete only after the TTL
+  bool half_drift = false;      // allowing for the drift of both clocks, not of one
+  bool fresh_id = false;        // a fresh id for each attempt
+  bool write_back = false;      // raising the nodes to a token above their counters
+  bool own_raise = false;       // counting for a raise only what confirmed this very raise
+  bool late_release = false;    // giving back what is granted after a refusal
+  bool silent_release = false;  // giving back where nobody answered
+  bool owed_release = false;    // giving back when a node that was away is there again
+  bool repair_sure = false;     // repairing only once a majority has renewed
+  bool own_round = false;       // counting in a renewal only what answers it
+  bool waiting = false;         // waiting for max_ttl before a node votes again
+  bool recovery = false;        // giving it the counters of the others
+  bool wait_first = false;      // reading them after the wait, not before
+  bool enough_sources = false;  // reading them from a majority
 };
 
 struct renewing {
@@ -62,6 +78,11 @@ class client_model {
   [[nodiscard]] virtual bool may_arrive_late(const stores::attempt& who) const = 0;
   // As seen from outside: the store has the lock for this id.
   [[nodiscard]] virtual bool has_at_store(std::size_t lock, const core::owner_id& id) = 0;
+  // Whether this client asked with this id, does not want the lock any more, and has seen to it
+  // that every node hears so.
+  [[nodiscard]] virtual bool gave_back(std::size_t lock, const core::owner_id& id) const = 0;
+  // Whether this was one of its waiters, and every node has heard, or will, that it is none now.
+  [[nodiscard]] virtual bool left_line(std::string_view waiter) const = 0;
 };
 
 }  // namespace holdfast::sim

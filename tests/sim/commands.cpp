@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <limits>
 #include <unordered_map>
 
@@ -114,13 +116,16 @@ reply get(call_context& in, words args) {
 reply set(call_context& in, words args) {
   bool if_absent = false;
   bool if_present = false;
+  bool keep_expiry = false;
   std::optional<std::int64_t> expires;
   for (std::size_t i = 2; i < args.size(); ++i) {
     if (args[i] == "NX" && !if_present) {
       if_absent = true;
     } else if (args[i] == "XX" && !if_absent) {
       if_present = true;
-    } else if (args[i] == "PX" && !expires && i + 1 < args.size()) {
+    } else if (args[i] == "KEEPTTL" && !expires) {
+      keep_expiry = true;
+    } else if (args[i] == "PX" && !expires && !keep_expiry && i + 1 < args.size()) {
       const auto ms = integer(args[++i]);
       if (!ms) return not_an_integer();
       if (*ms <= 0 || *ms > std::numeric_limits<std::int64_t>::max() - in.now_ms()) {
@@ -131,8 +136,10 @@ reply set(call_context& in, words args) {
       return reply::error("ERR syntax error");
     }
   }
-  const bool there = in.data.find(args[0], in.now_ms()) != nullptr;
+  const auto* before = in.data.find(args[0], in.now_ms());
+  const bool there = before != nullptr;
   if ((if_absent && there) || (if_present && !there)) return reply::none();
+  if (keep_expiry && there) expires = before->expires_ms;
   in.data.put(args[0], {std::string{args[1]}, expires});
   return reply::ok();
 }
@@ -185,6 +192,20 @@ reply hmget(call_context& in, words args) {
   for (const auto name : args.subspan(1))
     fields.push_back(text_or_none(field_of(found.value, name)));
   return reply::list(std::move(fields));
+}
+
+// In no order that anybody may rely on.
+reply hgetall(call_context& in, words args) {
+  const auto found = look<stored::hash>(in, args[0]);
+  if (found.wrong) return wrong_type();
+  std::vector<reply> all;
+  if (found.value != nullptr) {
+    for (const auto& [name, value] : *found.value) {
+      all.push_back(reply::of(name));
+      all.push_back(reply::of(value));
+    }
+  }
+  return reply::list(std::move(all));
 }
 
 reply hdel(call_context& in, words args) {
@@ -276,6 +297,89 @@ reply lrem(call_context& in, words args) {
   return reply::of(removed);
 }
 
+// ---- sorted sets -------------------------------------------------------------------------------
+
+// Numbers as our scripts write them: digits, perhaps with a fraction.
+std::optional<double> score(std::string_view text) {
+  double value = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (ec != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string score_text(double value) {
+  constexpr double exact_max = 9007199254740992.0;  // 2^53
+  if (std::abs(value) <= exact_max && value == std::trunc(value)) {
+    return std::to_string(static_cast<std::int64_t>(value));
+  }
+  std::array<char, 40> digits;
+  const int length = std::snprintf(digits.data(), digits.size(), "%.17g", value);
+  return {digits.data(), static_cast<std::size_t>(length)};
+}
+
+reply zadd(call_context& in, words args) {
+  if (args.size() % 2 == 0) return reply::error("ERR syntax error");
+  std::vector<double> scores;
+  for (std::size_t i = 1; i < args.size(); i += 2) {
+    const auto value = score(args[i]);
+    if (!value) return reply::error("ERR value is not a valid float");
+    scores.push_back(*value);
+  }
+  const auto found = look_or_make<stored::sorted_set>(in, args[0]);
+  if (found.wrong) return wrong_type();
+  auto& set = *found.value;
+  std::int64_t fresh = 0;
+  for (std::size_t i = 2; i < args.size(); i += 2) {
+    const auto value = scores[i / 2 - 1];
+    const auto at = set.scores.find(args[i]);
+    if (at == set.scores.end()) {
+      set.scores.emplace(args[i], value);
+      ++fresh;
+    } else {
+      set.order.erase({at->second, at->first});
+      at->second = value;
+    }
+    set.order.emplace(value, args[i]);
+  }
+  return reply::of(fresh);
+}
+
+reply zrem(call_context& in, words args) {
+  const auto found = look<stored::sorted_set>(in, args[0]);
+  if (found.wrong) return wrong_type();
+  if (found.value == nullptr) return reply::of(0);
+  auto& set = *found.value;
+  std::int64_t count = 0;
+  for (const auto name : args.subspan(1)) {
+    const auto at = set.scores.find(name);
+    if (at == set.scores.end()) continue;
+    set.order.erase({at->second, at->first});
+    set.scores.erase(at);
+    ++count;
+  }
+  if (set.scores.empty()) in.data.erase(args[0], in.now_ms());
+  return reply::of(count);
+}
+
+reply zcard(call_context& in, words args) {
+  const auto found = look<stored::sorted_set>(in, args[0]);
+  if (found.wrong) return wrong_type();
+  return reply::of(found.value == nullptr ? 0
+                                          : static_cast<std::int64_t>(found.value->scores.size()));
+}
+
+reply zpopmin(call_context& in, words args) {
+  const auto found = look<stored::sorted_set>(in, args[0]);
+  if (found.wrong) return wrong_type();
+  if (found.value == nullptr) return reply::list({});
+  auto& set = *found.value;
+  const auto [value, name] = *set.order.begin();
+  set.order.erase(set.order.begin());
+  set.scores.erase(name);
+  if (set.scores.empty()) in.data.erase(args[0], in.now_ms());
+  return reply::list({reply::of(name), reply::of(score_text(value))});
+}
+
 // ---- the server --------------------------------------------------------------------------------
 
 reply time(call_context& in, words) {
@@ -307,14 +411,16 @@ constexpr std::array commands{
     command{"DEL", del, 1, any},       command{"EXISTS", exists, 1, any},
     command{"GET", get, 1, 1},         command{"GETRANGE", getrange, 3, 3},
     command{"HDEL", hdel, 2, any},     command{"HGET", hget, 2, 2},
-    command{"HLEN", hlen, 1, 1},       command{"HMGET", hmget, 2, any},
-    command{"HSET", hset, 3, any},     command{"INFO", info, 0, 1},
-    command{"LINDEX", lindex, 2, 2},   command{"LLEN", llen, 1, 1},
-    command{"LPOP", lpop, 1, 1},       command{"LREM", lrem, 3, 3},
-    command{"PEXPIRE", pexpire, 2, 2}, command{"PTTL", pttl, 1, 1},
-    command{"PUBLISH", publish, 2, 2}, command{"RPOP", rpop, 1, 1},
-    command{"RPUSH", rpush, 2, any},   command{"SET", set, 2, any},
-    command{"TIME", time, 0, 0},
+    command{"HGETALL", hgetall, 1, 1}, command{"HLEN", hlen, 1, 1},
+    command{"HMGET", hmget, 2, any},   command{"HSET", hset, 3, any},
+    command{"INFO", info, 0, 1},       command{"LINDEX", lindex, 2, 2},
+    command{"LLEN", llen, 1, 1},       command{"LPOP", lpop, 1, 1},
+    command{"LREM", lrem, 3, 3},       command{"PEXPIRE", pexpire, 2, 2},
+    command{"PTTL", pttl, 1, 1},       command{"PUBLISH", publish, 2, 2},
+    command{"RPOP", rpop, 1, 1},       command{"RPUSH", rpush, 2, any},
+    command{"SET", set, 2, any},       command{"TIME", time, 0, 0},
+    command{"ZADD", zadd, 3, any},     command{"ZCARD", zcard, 1, 1},
+    command{"ZPOPMIN", zpopmin, 1, 1}, command{"ZREM", zrem, 2, any},
 };
 
 const command* named(std::string_view name) {

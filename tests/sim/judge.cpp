@@ -42,11 +42,23 @@ void judge::granted(const lease& fresh, std::uint64_t above, bool at_store) {
     }
   }
   history.blocks.emplace(first, last);
-  history.returned = std::max(history.returned, last);
+  if (last > history.returned) {
+    history.returned = last;
+    history.returned_at = time_.now();
+  }
   leases_.push_back(&fresh);
 }
 
 void judge::ended(const lease& which) { std::erase(leases_, &which); }
+
+void judge::renewed(const lease& which, instant sent) {
+  const auto& history = tokens_[which.lock];
+  const auto token = which.granted.token.value();
+  if (tokens_void_ || history.returned <= token || history.returned_at >= sent) return;
+  broken("interrupted, and renewed", brief(which.id.text()) + " with token " +
+                                         std::to_string(token) + " was renewed after " +
+                                         std::to_string(history.returned) + " had been granted");
+}
 
 void judge::refused(const lease& which, loss why) {
   if (exclusion_rests()) return;

@@ -48,6 +48,9 @@ class judge {
   // It returns with a lease. `at_store`: the store has it for this id, as seen from outside.
   void granted(const lease& fresh, std::uint64_t above, bool at_store);
   void ended(const lease& which);
+  // A renewal that was sent then has succeeded. On a quorum, a lease that was interrupted is not
+  // renewed, even where exclusion had nothing to rest on: its holder must hear of it.
+  void renewed(const lease& which, instant sent);
   // The store refused to extend a lease before its deadline.
   void refused(const lease& which, loss why);
 
@@ -75,6 +78,7 @@ class judge {
 
   struct token_history {
     std::uint64_t returned = 0;  // the highest that an acquisition has returned with
+    instant returned_at = 0;
     std::map<std::uint64_t, std::uint64_t> blocks{};  // first → last
   };
 

@@ -43,7 +43,7 @@ void keeper_model::renew() {
   renewing_ = true;
   const auto sent = in_.now();
   const auto patience = core::renewal_patience(earliest, sent, operation_timeout_);
-  client_.renew(held, core::after(sent, patience), [this, asked](const auto& answers) {
+  client_.renew(held, core::after(sent, patience), [this, asked, sent](const auto& answers) {
     renewing_ = false;
     const auto now = in_.now();
     for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -52,6 +52,9 @@ void keeper_model::renew() {
         apply(*asked[i], machine.renewal_failed(now));
       } else if (const auto& one = (*answers)[i]; one.renewed) {
         apply(*asked[i], machine.renewed(one.ttl, one.counted_from, now));
+        if (asked[i]->held()) renewed_(*asked[i], now - sent);
+      } else if (one.why == loss::none) {
+        apply(*asked[i], machine.renewal_failed(now));
       } else {
         const bool too_early = asked[i]->held();
         apply(*asked[i], machine.refused(one.why), too_early);

@@ -14,9 +14,16 @@ class keeper_model {
  public:
   // `too_early`: the store let go before the lease's deadline.
   using on_lost = std::function<void(lease&, loss, bool too_early)>;
+  // By what was sent so long ago.
+  using on_renewed = std::function<void(const lease&, core::duration ago)>;
 
-  keeper_model(process& in, client_model& client, core::duration operation_timeout, on_lost tell)
-      : in_{in}, client_{client}, operation_timeout_{operation_timeout}, tell_{std::move(tell)} {}
+  keeper_model(process& in, client_model& client, core::duration operation_timeout, on_lost tell,
+               on_renewed renewed)
+      : in_{in},
+        client_{client},
+        operation_timeout_{operation_timeout},
+        tell_{std::move(tell)},
+        renewed_{std::move(renewed)} {}
 
   // From now until it is lost or ended.
   void watch(lease& which);
@@ -30,6 +37,7 @@ class keeper_model {
   client_model& client_;
   const core::duration operation_timeout_;
   const on_lost tell_;
+  const on_renewed renewed_;
   std::vector<lease*> to_renew_;
   bool renewing_ = false;
 };

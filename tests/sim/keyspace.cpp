@@ -53,9 +53,10 @@ bool keyspace::erase(std::string_view key, std::int64_t now_ms) {
   return true;
 }
 
-const keyspace::entries& keyspace::all(std::int64_t now_ms) {
-  std::erase_if(entries_, [&](const auto& one) { return expired(one.second, now_ms); });
-  return entries_;
+keyspace::entries keyspace::all(std::int64_t now_ms) const {
+  auto there = entries_;
+  std::erase_if(there, [&](const auto& one) { return expired(one.second, now_ms); });
+  return there;
 }
 
 }  // namespace holdfast::sim

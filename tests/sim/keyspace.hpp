@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +32,13 @@ class surroundings {
 struct stored {
   using list = std::deque<std::string>;
   using hash = std::map<std::string, std::string, std::less<>>;
-  std::variant<std::string, list, hash> value;
+  // Members by score, then by name, as Redis walks them.
+  struct sorted_set {
+    std::map<std::string, double, std::less<>> scores{};
+    std::set<std::pair<double, std::string>> order{};
+    friend bool operator==(const sorted_set&, const sorted_set&) = default;
+  };
+  std::variant<std::string, list, hash, sorted_set> value;
   std::optional<std::int64_t> expires_ms{};  // by the server's wall clock
   friend bool operator==(const stored&, const stored&) = default;
 };
@@ -46,7 +53,7 @@ class keyspace {
   stored& put(std::string_view key, stored what);
   bool erase(std::string_view key, std::int64_t now_ms);
   // All that has not expired.
-  [[nodiscard]] const entries& all(std::int64_t now_ms);
+  [[nodiscard]] entries all(std::int64_t now_ms) const;
 
  private:
   entries entries_;

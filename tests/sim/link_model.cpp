@@ -36,7 +36,7 @@ void channel_model::break_off() {
 }
 
 std::uint64_t channel_model::post(std::shared_ptr<const script_request> what, on_reply done) {
-  pending_.push_back(std::make_shared<expected>(expected{std::move(done)}));
+  pending_.push_back(std::make_shared<expected>(expected{std::move(done), in_.now()}));
   on_.request(std::move(what));
   return ++sent_;
 }

@@ -25,6 +25,11 @@ class channel_model {
                      on_reply done);
   std::uint64_t post(std::shared_ptr<const script_request> what, on_reply done);
   void close() { on_.close(); }
+  // Closes it; whoever waits for an answer is told that none will come.
+  void give_up() {
+    on_.close();
+    break_off();
+  }
 
   [[nodiscard]] bool broken() const noexcept { return broken_; }
   [[nodiscard]] bool suspect() const noexcept { return suspect_; }
@@ -33,11 +38,15 @@ class channel_model {
   [[nodiscard]] bool answered(std::uint64_t position) const noexcept {
     return answered_ >= position;
   }
+  // When what is to be answered next was sent. Not when idle or broken.
+  [[nodiscard]] core::time_point oldest() const noexcept { return pending_.front()->sent; }
   int users = 0;
+  bool watched = false;  // a timer looks after it
 
  private:
   struct expected {
     on_reply done;
+    core::time_point sent;
     bool settled = false;  // its caller has been told
   };
   void settle(expected& one, result<reply> how);

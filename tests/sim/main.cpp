@@ -20,17 +20,20 @@ struct options {
   std::optional<std::uint64_t> seed;
   bool hunt = false;
   const mutant* planted = nullptr;
+  std::optional<store_kind> store;
   bool trace = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
 
 int usage() {
   std::fputs(
-      "usage: holdfast_sim [--seeds N] [--seed S] [--mutants] [--mutant NAME] [--threads T]\n"
+      "usage: holdfast_sim [--seeds N] [--seed S] [--mutants] [--mutant NAME]\n"
+      "                    [--store redis|redlock] [--threads T]\n"
       "  --seeds N      run N seeds (default 1000), from --seed on\n"
       "  --seed S       without --seeds: replay this one and print all that happened\n"
       "  --mutants      plant each known bug in turn; each has to be found\n"
-      "  --mutant NAME  plant this one\n",
+      "  --mutant NAME  plant this one\n"
+      "  --store S      seeds (or mutants) of this store only; odd seeds are redis, even redlock\n",
       stderr);
   return exit_usage;
 }
@@ -50,6 +53,11 @@ std::optional<options> parse(int count, char** words) {
         if (one.name == value) out.planted = &one;
       }
       if (out.planted == nullptr) return std::nullopt;
+      continue;
+    }
+    if (word == "--store") {
+      if (value != "redis" && value != "redlock") return std::nullopt;
+      out.store = value == "redis" ? store_kind::redis : store_kind::redlock;
       continue;
     }
     std::uint64_t number = 0;
@@ -90,7 +98,8 @@ int replay(std::uint64_t seed, const mutant* planted) {
 int run(const options& how) {
   const auto start = std::chrono::steady_clock::now();
   const auto first = how.seed.value_or(1);
-  const auto got = run_seeds(first, how.seeds.value_or(1000), how.planted, how.threads);
+  const auto only = how.planted == nullptr ? how.store : how.planted->on;
+  const auto got = run_seeds(first, how.seeds.value_or(1000), how.planted, how.threads, only);
   const auto seconds = since(start);
   if (got.failing_seed) {
     static_cast<void>(replay(*got.failing_seed, how.planted));
@@ -114,15 +123,17 @@ int run(const options& how) {
 int hunt(const options& how) {
   const auto first = how.seed.value_or(1);
   int survivors = 0;
-  std::printf("%-20s %8s %7s  %-26s %s\n", "mutant", "seeds", "s", "found by", "what it does");
+  std::printf("%-22s %8s %7s  %-26s %s\n", "mutant", "seeds", "s", "found by", "what it does");
   for (const auto& one : mutants()) {
     if (how.planted != nullptr && how.planted != &one) continue;
+    if (how.store && how.store != one.on) continue;
     const auto start = std::chrono::steady_clock::now();
-    const auto got = run_seeds(first, how.seeds.value_or(mutant_seeds_max), &one, how.threads);
+    const auto got =
+        run_seeds(first, how.seeds.value_or(mutant_seeds_max), &one, how.threads, one.on);
     if (!got.failing_seed) ++survivors;
-    std::printf("%-20s %8llu %7.1f  %-26s %s\n", std::string{one.name}.c_str(),
-                static_cast<unsigned long long>(got.failing_seed ? *got.failing_seed - first + 1
-                                                                 : got.seeds),
+    std::printf("%-22s %8llu %7.1f  %-26s %s\n", std::string{one.name}.c_str(),
+                static_cast<unsigned long long>(
+                    got.failing_seed ? (*got.failing_seed - first) / 2 + 1 : got.seeds),
                 since(start), got.found ? got.found->promise.c_str() : "SURVIVED",
                 std::string{one.what}.c_str());
     std::fflush(stdout);

@@ -1,4 +1,5 @@
-// Bugs to plant: edits of the scripts' text, or rules of the client side left out.
+// Bugs to plant in the lock on one Redis: edits of the scripts' text, or rules of the client side
+// left out.
 #include "sim/run.hpp"
 
 namespace holdfast::sim {
@@ -19,8 +20,8 @@ constexpr std::string_view clock_alone = "time[1] * 1000000 + time[2]";
 
 }  // namespace
 
-const std::vector<mutant>& mutants() {
-  static const std::vector<mutant> all{
+std::vector<mutant> redis_mutants() {
+  return {
       {"stale-grant",
        "a grant from before the latest answer is accepted",
        {},
@@ -76,6 +77,15 @@ const std::vector<mutant>& mutants() {
          "redis.call('SET', key, ARGV[2 * i - 1] .. ';holdfast=1;token=1;block=1;', 'PX', ttl)\n"
          "answer[i + 2] = '1'"}}},
   };
+}
+
+const std::vector<mutant>& mutants() {
+  static const auto all = [] {
+    auto both = redis_mutants();
+    for (auto& one : redlock_mutants())
+      both.push_back(std::move(one));
+    return both;
+  }();
   return all;
 }
 

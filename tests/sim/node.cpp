@@ -1,8 +1,5 @@
 #include "sim/node.hpp"
 
-#include <algorithm>
-
-#include "core/types.hpp"
 #include "sim/network.hpp"
 
 namespace holdfast::sim {
@@ -23,6 +20,13 @@ std::int64_t node::publish(std::string_view channel, std::string_view message) {
   for (auto* one : found->second)
     one->push(std::string{message});
   return static_cast<std::int64_t>(found->second.size());
+}
+
+std::optional<core::owner_id> node::owner_of(std::string_view key) {
+  const auto* found = data.find(key, wall_us() / 1000);
+  const auto* value = found == nullptr ? nullptr : std::get_if<std::string>(&found->value);
+  if (value == nullptr) return std::nullopt;
+  return core::owner_id::parse(std::string_view{*value}.substr(0, core::owner_id::digits));
 }
 
 void node::unsubscribe(connection& who) {

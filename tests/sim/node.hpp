@@ -1,11 +1,14 @@
 // A simulated redis-server: its data, its wall clock, and who listens.
 #pragma once
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/types.hpp"
 #include "sim/random.hpp"
 #include "sim/script_engine.hpp"
 #include "sim/timeline.hpp"
@@ -31,6 +34,12 @@ class node final : public surroundings {
 
   const std::string name;
   keyspace data;
+  // Every write is on disk before it is answered: a crash loses nothing.
+  bool durable = false;
+  // For the world.
+  std::size_t index = 0;
+  bool rolled_back = false;
+  std::int64_t wall_off = 0;  // by how much its wall clock was stepped
 
   [[nodiscard]] reply run(const script_request& what);
   [[nodiscard]] std::int64_t wall_us() override { return wall_.read(time_.now()) / microsecond; }
@@ -54,6 +63,11 @@ class node final : public surroundings {
     up_ = true;
     new_run();
   }
+  // The judge does not rely on what it has until then: it forgot something, or its clock jumped.
+  void excuse_until(instant when) noexcept { excused_until_ = std::max(excused_until_, when); }
+  [[nodiscard]] bool excused() const noexcept { return time_.now() < excused_until_; }
+  // Whose lock this key is, as seen from outside.
+  [[nodiscard]] std::optional<core::owner_id> owner_of(std::string_view key);
   // As BGSAVE: what a crash may go back to.
   void save() { saved_ = data; }
   [[nodiscard]] const keyspace& saved() const noexcept { return saved_; }
@@ -68,6 +82,7 @@ class node final : public surroundings {
   std::string run_id_;
   bool up_ = true;
   unsigned life_ = 1;
+  instant excused_until_ = 0;
   keyspace saved_;
   std::map<std::string, std::vector<connection*>, std::less<>> listeners_;
 };

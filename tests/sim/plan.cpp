@@ -22,11 +22,11 @@ std::string_view name_of(fault what) {
   static constexpr std::array<std::string_view, fault_kinds> names{
       "pause",          "kill",         "client_wall",  "cut",           "stall",
       "partition",      "node_pause",   "node_restart", "node_rollback", "node_empty",
-      "node_step_back", "node_step_on", "foreign"};
+      "node_step_back", "node_step_on", "foreign",      "all_empty"};
   return names[static_cast<std::size_t>(what)];
 }
 
-plan::plan(std::uint64_t from) : seed{from} {
+plan::plan(std::uint64_t from) : seed{from}, store{store_of(from)}, nodes{1} {
   random_stream random{seed, 1};
   processes = count(random, 2, 4);
   workers = count(random, 4, 8);
@@ -58,6 +58,7 @@ plan::plan(std::uint64_t from) : seed{from} {
   // and stepping clocks void promises, so most seeds do without.
   for (int kind = 0; kind < fault_kinds; ++kind) {
     const auto what = static_cast<fault>(kind);
+    if (what == fault::all_empty) continue;
     const bool voids = what == fault::node_rollback || what == fault::node_empty ||
                        what == fault::node_step_back || what == fault::node_step_on;
     if (random.chance(voids ? 80 : 350) && !calm) faults.push_back(what);
@@ -65,19 +66,71 @@ plan::plan(std::uint64_t from) : seed{from} {
   fault_every = random.spread(20, 400) * millisecond;
   faults_end = random.spread(500, 4000) * millisecond;
   longest_fault = random.spread(10, 3 * ttl) * millisecond;
+  if (store == store_kind::redlock) become_quorum();
+}
+
+// The promises that a quorum makes hold while a minority of its nodes forgets: what a crash does is
+// looked at often here.
+void plan::become_quorum() {
+  random_stream random{seed, 4};
+  nodes = random.chance(800) ? 3 : 5;
+  // Fewer than on one Redis: whoever waits here asks all nodes again and again.
+  processes = count(random, 2, 3);
+  workers = count(random, 3, 5);
+  acquisitions = acquisitions_least / static_cast<int>(workers) + 1;
+  rule.ttl = std::min<core::duration>(rule.ttl, ms(800));
+  rule.validity.margin = std::min(rule.validity.margin, rule.ttl / 10);
+  node_timeout = ms(random.spread(5, 100));
+  new_set = random.chance(50);
+  resends = random.chance(300);
+  apart = drift_ppm_max > 0 && random.chance(500);
+  durable = random.chance(300) ? 500 : 0;
+  const bool calm = faults.empty();
+  std::erase_if(faults, [](fault what) {
+    return what == fault::node_restart || what == fault::node_rollback ||
+           what == fault::node_empty || what == fault::node_step_back ||
+           what == fault::node_step_on;
+  });
+  // Leases so long that what is not given back is still there when nothing goes wrong any more.
+  if (random.chance(200)) {
+    rule.ttl = ms(random.between(6000, 10'000));
+    max_ttl = rule.ttl;
+    std::erase(faults, fault::kill);
+    std::erase(faults, fault::foreign);
+    manners.slow_most = std::min(manners.slow_most, 300 * millisecond);
+    faults_end = random.spread(200, 1500) * millisecond;
+    longest_fault = std::min(longest_fault, 500 * millisecond);
+    return;
+  }
+  max_ttl = rule.ttl * (random.chance(600) ? 1000 : random.between(1000, 2000)) / 1000;
+  if (calm) return;
+  for (const auto what : {fault::node_restart, fault::node_rollback, fault::node_empty}) {
+    if (random.chance(300)) faults.push_back(what);
+  }
+  if (random.chance(100)) faults.push_back(fault::node_step_back);
+  if (random.chance(100)) faults.push_back(fault::node_step_on);
+  if (random.chance(30)) {
+    // Nobody knows the last token then.
+    faults = {fault::all_empty, fault::cut, fault::stall};
+  }
 }
 
 std::string plan::described() const {
   const auto in_ms = [](core::duration value) {
     return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(value).count());
   };
-  std::string text = std::to_string(processes) + " processes, " + std::to_string(workers) +
-                     " workers, " + std::to_string(locks) + " locks; TTL " + in_ms(rule.ttl) +
-                     (rule.renew ? " ms" : " ms (not renewed)") + ", margin " +
-                     in_ms(rule.validity.margin) + " ms, claim " + in_ms(rule.claim_ttl()) +
-                     " ms, operation timeout " + in_ms(operation_timeout) + " ms; drift up to " +
-                     std::to_string(drift_ppm_max) + " ppm; faults until " +
-                     std::to_string(faults_end / millisecond) + " ms:";
+  std::string text = std::to_string(nodes) + (nodes == 1 ? " node, " : " nodes, ");
+  text += std::to_string(processes) + " processes, " + std::to_string(workers) + " workers, " +
+          std::to_string(locks) + " locks; TTL " + in_ms(rule.ttl) +
+          (rule.renew ? " ms" : " ms (not renewed)") + ", margin " + in_ms(rule.validity.margin) +
+          " ms, claim " + in_ms(rule.claim_ttl()) + " ms, operation timeout " +
+          in_ms(operation_timeout) + " ms; drift up to " + std::to_string(drift_ppm_max) +
+          " ppm; faults until " + std::to_string(faults_end / millisecond) + " ms:";
+  if (store == store_kind::redlock) {
+    text.insert(text.rfind(';'), "; node timeout " + in_ms(node_timeout) + " ms, max_ttl " +
+                                     in_ms(max_ttl) + " ms" + (new_set ? ", a new set" : "") +
+                                     (resends ? ", acquires are sent again" : ""));
+  }
   for (const auto what : faults)
     text += " " + std::string{name_of(what)};
   return text;

@@ -9,6 +9,12 @@
 
 namespace holdfast::sim {
 
+enum class store_kind { redis, redlock };
+// Odd seeds are one Redis, even ones a quorum.
+[[nodiscard]] constexpr store_kind store_of(std::uint64_t seed) noexcept {
+  return seed % 2 == 0 ? store_kind::redlock : store_kind::redis;
+}
+
 enum class fault {
   pause,           // a process is stopped for a while
   kill,            // and started again
@@ -22,15 +28,18 @@ enum class fault {
   node_empty,      // or with none
   node_step_back,  // its wall clock jumps
   node_step_on,
-  foreign,  // another kind of client takes a lock that is free
+  foreign,    // another kind of client takes a lock that is free
+  all_empty,  // every node comes back with nothing; of a quorum only
 };
-inline constexpr int fault_kinds = 13;
+inline constexpr int fault_kinds = 14;
 [[nodiscard]] std::string_view name_of(fault what);
 
 struct plan {
   explicit plan(std::uint64_t seed);
 
   std::uint64_t seed;
+  store_kind store;
+  std::size_t nodes;
   std::size_t processes;
   std::size_t workers;  // in all
   std::size_t locks;
@@ -43,6 +52,13 @@ struct plan {
   std::int64_t drift_ppm_max;  // of any clock
   bool drift_bound_kept;
   network::manners manners;
+  // Of a quorum.
+  core::duration node_timeout{};
+  core::duration max_ttl{};
+  bool new_set = false;       // nobody has vouched that it is new: it has to wait
+  bool resends = false;       // see quorum_set
+  bool apart = false;         // clocks drift as far apart as they may: nodes' fast, clients' slow
+  int durable = 0;            // per mille of the nodes: a crash loses nothing
   std::vector<fault> faults;  // kinds that happen
   instant fault_every;        // on average
   instant faults_end;
@@ -50,6 +66,9 @@ struct plan {
 
   // For people.
   [[nodiscard]] std::string described() const;
+
+ private:
+  void become_quorum();
 };
 
 }  // namespace holdfast::sim

@@ -23,6 +23,9 @@ class process {
   [[nodiscard]] std::int64_t wall_ms() const noexcept {
     return wall_.read(time_.now()) / millisecond;
   }
+  [[nodiscard]] std::uint64_t wall_us() const noexcept {
+    return static_cast<std::uint64_t>(wall_.read(time_.now()) / microsecond);
+  }
   void step_wall(std::int64_t by) noexcept { wall_.step(by); }
 
   [[nodiscard]] unsigned life() const noexcept { return life_; }

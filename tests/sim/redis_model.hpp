@@ -33,6 +33,9 @@ class redis_model final : public client_model {
              on_renewals done) override;
   [[nodiscard]] bool may_arrive_late(const stores::attempt& who) const override;
   [[nodiscard]] bool has_at_store(std::size_t lock, const core::owner_id& id) override;
+  // Not followed up: on one node, whoever asks next finds out.
+  [[nodiscard]] bool gave_back(std::size_t, const core::owner_id&) const override { return false; }
+  [[nodiscard]] bool left_line(std::string_view) const override { return false; }
 
  private:
   using call = std::shared_ptr<const script_request>;

@@ -12,11 +12,10 @@ namespace {
 // What one thread keeps from seed to seed.
 struct bench {
   explicit bench(const mutant* planted)
-      : scripts{lock_scripts::load(engine,
-                                   planted == nullptr ? std::vector<edit>{} : planted->edits)},
+      : scripts{engine, planted == nullptr ? std::vector<edit>{} : planted->edits},
         without{planted == nullptr ? left_out{} : planted->without} {}
   script_engine engine;
-  lock_scripts scripts;
+  shipped_scripts scripts;
   left_out without;
 
   verdict run(std::uint64_t seed, bool traced) {
@@ -30,17 +29,19 @@ verdict run_seed(std::uint64_t seed, const mutant* planted, bool traced) {
   return bench{planted}.run(seed, traced);
 }
 
-summary run_seeds(std::uint64_t first, std::uint64_t count, const mutant* planted,
-                  unsigned threads) {
+summary run_seeds(std::uint64_t first, std::uint64_t count, const mutant* planted, unsigned threads,
+                  std::optional<store_kind> only) {
+  if (only && store_of(first) != *only) ++first;
+  const std::uint64_t step = only ? 2 : 1;
   std::atomic<std::uint64_t> next{first};
-  std::atomic<std::uint64_t> end{first + count};
+  std::atomic<std::uint64_t> end{first + count * step};
   std::mutex m;
   summary all;
   all.fewest_acquisitions = ~std::uint64_t{0};
   const auto work = [&] {
     bench mine{planted};
     for (;;) {
-      const auto seed = next++;
+      const auto seed = next.fetch_add(step);
       if (seed >= end) return;
       const auto got = mine.run(seed, false);
       const std::lock_guard guard{m};

@@ -18,8 +18,11 @@ struct mutant {
   std::string_view what;
   std::vector<edit> edits{};
   left_out without{};
+  store_kind on = store_kind::redis;
 };
 [[nodiscard]] const std::vector<mutant>& mutants();
+[[nodiscard]] std::vector<mutant> redis_mutants();
+[[nodiscard]] std::vector<mutant> redlock_mutants();
 
 // One seed, with everything made anew. No mutant: what is shipped.
 [[nodiscard]] verdict run_seed(std::uint64_t seed, const mutant* planted, bool traced);
@@ -32,8 +35,8 @@ struct summary {
   std::optional<std::uint64_t> failing_seed;  // the lowest one
   std::optional<violation> found;
 };
-// `count` seeds from `first` on; stops at the first that fails.
+// `count` seeds from `first` on, of one store if `only` says so; stops at the first that fails.
 [[nodiscard]] summary run_seeds(std::uint64_t first, std::uint64_t count, const mutant* planted,
-                                unsigned threads);
+                                unsigned threads, std::optional<store_kind> only = {});
 
 }  // namespace holdfast::sim

@@ -1,5 +1,7 @@
 #include "sim/worker.hpp"
 
+#include <algorithm>
+
 namespace holdfast::sim {
 
 namespace {
@@ -8,6 +10,8 @@ core::duration span(instant value) { return core::duration{value}; }
 
 // Longer than any wait in a world that works.
 constexpr core::duration patience = std::chrono::seconds{60};
+// Work that takes renewals is as long as a TTL, or this.
+constexpr instant long_work = second / 2;
 
 }  // namespace
 
@@ -117,7 +121,9 @@ void worker::finish(const current& what) {
   const auto outcome = what->machine->outcome();
   if (outcome == acquire_outcome::granted) return hold(what);
   const auto id = what->who.id;
-  if (what->withdrawn_surely) in_.judge.over(id);
+  if (what->withdrawn_surely && !in_.client_of(process_).may_arrive_late(what->who)) {
+    in_.judge.over(id);
+  }
   if (traced()) {
     const std::string how = outcome == acquire_outcome::busy      ? "busy"
                             : outcome == acquire_outcome::late    ? "granted too late"
@@ -151,7 +157,7 @@ void worker::hold(const current& what) {
   in_.keeper_of(process_).watch(mine);
 
   // Mostly short; sometimes it takes renewals.
-  const auto ttl = in_.rule.ttl.count();
+  const auto ttl = std::min(in_.rule.ttl.count(), long_work);
   auto work = random_.spread(50 * microsecond, 8 * millisecond);
   if (random_.chance(150)) work = random_.spread(5 * millisecond, 80 * millisecond);
   if (random_.chance(40)) work = random_.spread(ttl / 4, 2 * ttl);

@@ -1,10 +1,12 @@
 #include "sim/world.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "sim/redis_model.hpp"
+#include "sim/redlock_model.hpp"
 #include "sim/worker.hpp"
+#include "stores/redis/script_values.hpp"
+#include "stores/redlock/node_set.hpp"
 
 namespace holdfast::sim {
 
@@ -13,36 +15,22 @@ namespace {
 // Realistic readings: a wall clock of today, hosts that have been up for a while.
 constexpr std::int64_t wall_start = 1'760'000'000 * second;
 constexpr std::int64_t boot_start = 100'000 * second;
-// Clients pause for half a second at most between attempts to connect; until then one with little
+// Clients pause for a second at most between attempts to connect; until then one with little
 // patience may still give up.
 constexpr instant reconnect_pace = second;
+// By then a node that was away has been told what was given back meanwhile, in however many tries.
+constexpr instant told_within = 2 * second;
 // After the last fault, in virtual time: to serve everybody, steps back of the node's clock apart.
 constexpr instant calm_limit = 100 * second;
-// The scripts let a queue that nobody looks after expire after ten minutes, by the node's clock.
-constexpr instant queue_life = 720 * second;
-
-std::uint64_t field(std::string_view value, std::string_view name) {
-  const auto at = value.find(name);
-  if (at == std::string_view::npos) return 0;
-  std::uint64_t number = 0;
-  std::from_chars(value.data() + at + name.size(), value.data() + value.size(), number);
-  return number;
-}
-
-std::uint64_t mixed(std::uint64_t sum, std::string_view text) {
-  for (const char c : text)
-    sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return sum;
-}
-
 core::lease_rule followed(core::lease_rule rule, const left_out& without) {
   if (without.drift) rule.validity.drift_per_mille = 0;
+  if (without.half_drift) rule.validity.drift_per_mille /= 2;
   return rule;
 }
 
 }  // namespace
 
-world::world(std::uint64_t seed, script_engine& engine, const lock_scripts& scripts,
+world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& scripts,
              const left_out& left, bool traced)
     : the{seed},
       rule{followed(the.rule, left)},
@@ -52,20 +40,17 @@ world::world(std::uint64_t seed, script_engine& engine, const lock_scripts& scri
       scripts_{scripts},
       random_{seed, 2},
       net_{time, seed, the.manners},
-      owners_(locks_max) {
+      owners_(the.nodes * locks_max) {
   if (traced) trace.keep();
-  const auto clock = [&](std::int64_t start) {
-    return drifting_clock{start + random_.between(0, second),
-                          random_.between(-the.drift_ppm_max, the.drift_ppm_max)};
-  };
-  node_ = std::make_unique<node>(time, engine, "node", clock(wall_start), seed);
+  make_nodes(engine);
   net_.observe = [this](node& at, const script_request& what, const reply& said) {
     observe(at, what, said);
   };
   for (std::size_t i = 0; i < the.processes; ++i) {
-    const auto boot = clock(boot_start);
+    const auto boot = make_clock(boot_start, -1);
     hosts_.push_back(
-        {std::make_unique<process>(time, "p" + std::to_string(i), boot, clock(wall_start)), {}});
+        {std::make_unique<process>(time, "p" + std::to_string(i), boot, make_clock(wall_start, -1)),
+         {}});
   }
   for (std::size_t i = 0; i < the.workers; ++i) {
     const auto on = i % the.processes;
@@ -80,24 +65,63 @@ world::world(std::uint64_t seed, script_engine& engine, const lock_scripts& scri
   if (!the.drift_bound_kept) judge.exclusion_void_until(1'000'000 * second);
 }
 
+// `way`: which way it goes if all go as far apart as they may.
+drifting_clock world::make_clock(std::int64_t start, int way) {
+  const auto reading = start + random_.between(0, second);
+  const auto drift = random_.between(-the.drift_ppm_max, the.drift_ppm_max);
+  return {reading, the.apart ? way * the.drift_ppm_max : drift};
+}
+
+void world::make_nodes(script_engine& engine) {
+  for (std::size_t i = 0; i < the.nodes; ++i) {
+    const auto name = is_quorum() ? "n" + std::to_string(i) : "node";
+    nodes_.push_back(std::make_unique<node>(time, engine, name, make_clock(wall_start, 1),
+                                            the.seed + i * 1'000'003));
+    auto& fresh = *nodes_.back();
+    fresh.index = i;
+    set_.nodes.push_back(&fresh);
+    if (!is_quorum()) continue;
+    fresh.durable = random_.chance(the.durable);
+    // Mostly somebody has vouched that the set is new, as `holdfast redlock init` does.
+    if (the.new_set) continue;
+    static_cast<void>(
+        fresh.run({scripts_.redlock.admit,
+                   {stores::redlock::record_key},
+                   {set_.config, set_.described, stores::redis::milliseconds_text(the.max_ttl),
+                    fresh.run_id(), "new"}}));
+  }
+  set_.node_timeout = the.node_timeout;
+  set_.max_ttl = the.max_ttl;
+  set_.resends = the.resends;
+}
+
+std::unique_ptr<client_model> world::make_client(process& in) {
+  if (is_quorum()) {
+    return std::make_unique<redlock_model>(net_, in, set_, scripts_.redlock, without,
+                                           random_.bits());
+  }
+  return std::make_unique<redis_model>(net_, in, *nodes_[0], scripts_.redis, without,
+                                       random_.bits());
+}
+
 world::~world() = default;
 
 // A process begins its life, with a client of its own.
 void world::start(std::size_t which) {
   auto& here = hosts_[which];
-  all_clients_.push_back(
-      std::make_unique<redis_model>(net_, *here.of, *node_, scripts_, without, random_.bits()));
+  all_clients_.push_back(make_client(*here.of));
   clients_[which] = all_clients_.back().get();
-  all_keepers_.push_back(
-      std::make_unique<keeper_model>(*here.of, *clients_[which], the.operation_timeout,
-                                     [&here](lease& lost, loss why, bool too_early) {
-                                       // Any worker of the process can be told: what follows is the
-                                       // same.
-                                       for (const auto& one : here.workers) {
-                                         if (one->owns(lost))
-                                           return one->lost(lost, why, too_early);
-                                       }
-                                     }));
+  // Any worker of the process can be told: what follows is the same.
+  const auto lost = [&here](lease& which_one, loss why, bool too_early) {
+    for (const auto& one : here.workers) {
+      if (one->owns(which_one)) return one->lost(which_one, why, too_early);
+    }
+  };
+  const auto renewed = [this](const lease& one, core::duration ago) {
+    if (is_quorum()) judge.renewed(one, time.now() - ago.count());
+  };
+  all_keepers_.push_back(std::make_unique<keeper_model>(*here.of, *clients_[which],
+                                                        the.operation_timeout, lost, renewed));
   keepers_[which] = all_keepers_.back().get();
   for (const auto& one : here.workers)
     one->start();
@@ -109,18 +133,20 @@ lease& world::keep(std::unique_ptr<lease> fresh) {
 }
 
 verdict world::run() {
+  set_began_anew_ = the.new_set;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     start(i);
   if (!the.faults.empty()) plan_next_fault();
-  save_now_and_then();
+  for (const auto& one : nodes_)
+    save_now_and_then(*one);
   time.at(the.faults_end, [this] {
     const auto from = std::max(time.now(), faults_last_) + 1;
-    time.at(from, [this] {
-      net_.calm_down();
-      if (trace.wanted()) trace.line("WORLD", "nothing goes wrong any more");
-    });
+    time.at(from, [this] { calm_down(); });
     // What is on its way slowly still arrives, and clients connect again at their own pace.
     calm_from_ = from + the.manners.slow_most + reconnect_pace;
+    if (is_quorum()) calm_from_ = *calm_from_ + reconnect_pace;
+    if (set_began_anew_) calm_from_ = *calm_from_ + 2 * the.max_ttl.count() + told_within;
+    if (is_quorum()) time.at(*calm_from_ + told_within, [this] { check_given_back(); });
   });
   const auto limit = [this] {
     return calm_from_ ? *calm_from_ + calm_limit + stepped_back_ : 1'000'000 * second;
@@ -139,196 +165,21 @@ verdict world::run() {
   return result;
 }
 
-void world::save_now_and_then() {
-  node_->save();
-  time.at(time.now() + random_.spread(20, 1000) * millisecond, [this] {
-    if (!calm_from_) save_now_and_then();
+void world::save_now_and_then(node& which) {
+  which.save();
+  if (std::find(the.faults.begin(), the.faults.end(), fault::node_rollback) == the.faults.end()) {
+    return;
+  }
+  time.at(time.now() + random_.spread(20, 1000) * millisecond, [this, &which] {
+    if (!calm_from_) save_now_and_then(which);
   });
 }
 
-// ---- what goes wrong ---------------------------------------------------------------------------
-
-void world::plan_next_fault() {
-  const auto when = time.now() + random_.spread(the.fault_every / 8, the.fault_every * 2);
-  if (when >= the.faults_end) return;
-  time.at(when, [this] {
-    const auto last = static_cast<std::int64_t>(the.faults.size()) - 1;
-    const auto what = the.faults[static_cast<std::size_t>(random_.between(0, last))];
-    if (trace.wanted()) trace.line("FAULT", std::string{name_of(what)});
-    happen(what);
-    plan_next_fault();
-  });
-}
-
-void world::happen(fault what) {
-  const auto which =
-      static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(hosts_.size()) - 1));
-  auto& victim = *hosts_[which].of;
-  const auto until = time.now() + random_.spread(millisecond, the.longest_fault);
-  const auto some = [&](const auto& all) {
-    return all[static_cast<std::size_t>(
-        random_.between(0, static_cast<std::int64_t>(all.size()) - 1))];
-  };
-  switch (what) {
-    case fault::pause:
-      victim.stop();
-      time.at(until, [&victim] { victim.proceed(); });
-      return lasts(until);
-    case fault::kill:
-      return kill_process(which);
-    case fault::client_wall:
-      return victim.step_wall(random_.between(-3600, 3600) * second);
-    case fault::cut: {
-      if (net_.open().empty()) return;
-      const bool node_hears = random_.chance(700);
-      return some(net_.open())->cut(node_hears, random_.chance(700));
-    }
-    case fault::stall:
-      if (net_.open().empty()) return;
-      some(net_.open())->stall(some(both_directions), until);
-      return lasts(until);
-    case fault::partition: {
-      const auto way = random_.between(1, 3);
-      if ((way & 1) != 0) net_.block(victim, *node_, direction::to_node, until);
-      if ((way & 2) != 0) net_.block(victim, *node_, direction::to_process, until);
-      return lasts(until);
-    }
-    case fault::node_pause:
-      for (const auto& one : hosts_)
-        net_.block(*one.of, *node_, direction::to_node, until);
-      return lasts(until);
-    case fault::node_restart:
-    case fault::node_rollback:
-    case fault::node_empty:
-      return restart_node(what);
-    case fault::node_step_back:
-      return step_node(-random_.spread(millisecond, 4 * second));
-    case fault::node_step_on:
-      return step_node(random_.spread(millisecond, 4 * second));
-    case fault::foreign: {
-      const auto& key = keys_of(static_cast<std::size_t>(
-                                    random_.between(0, static_cast<std::int64_t>(the.locks) - 1)))
-                            .lock;
-      const auto ttl = std::to_string(random_.spread(1, 200));
-      const std::vector<std::string_view> words{"SET", key, "foreign", "NX", "PX", ttl};
-      if (node_->up()) static_cast<void>(execute(node_->data, *node_, words));
-      return look_at(key);
-    }
-  }
-}
-
-void world::kill_process(std::size_t which) {
-  auto& victim = *hosts_[which].of;
-  if (!victim.runs()) return;
-  victim.kill();
-  net_.process_died(victim, random_.chance(300));
-  const auto back = time.now() + random_.spread(millisecond, the.longest_fault);
-  lasts(back);
-  time.at(back, [this, which] {
-    hosts_[which].of->start();
-    start(which);
-  });
-}
-
-void world::restart_node(fault how) {
-  if (!node_->up()) return;
-  node_->kill();
-  net_.node_died(*node_, random_.chance(300));
-  const auto back = time.now() + random_.spread(millisecond, the.longest_fault);
-  lasts(back);
-  time.at(back, [this, how] {
-    if (how != fault::node_restart) {
-      node_->data = how == fault::node_empty ? keyspace{} : node_->saved();
-      judge.data_lost();
-      judge.exclusion_void_until(time.now() + the.rule.ttl.count() * 6 / 5);
-      check_tokens_rest();
-    }
-    node_->start();
-    for (std::size_t lock = 0; lock < the.locks; ++lock)
-      look_at(keys_of(lock).lock);
-  });
-}
-
-void world::step_node(std::int64_t by) {
-  node_->step_wall(by);
-  if (by > 0) judge.exclusion_void_until(time.now() + the.rule.ttl.count() * 6 / 5);
-  if (by < 0) stepped_back_ -= by;
-  check_tokens_rest();
-}
-
-// Tokens stay in order by the counter, or by the clock where the counter went back: unless both are
-// behind the last token.
-void world::check_tokens_rest() {
-  if (!judge.lost_data()) return;
-  if (node_->wall_us() <= static_cast<std::int64_t>(judge.highest_token())) judge.tokens_void();
-}
-
-// ---- what the judge sees at the node -----------------------------------------------------------
-
-void world::observe(node&, const script_request& what, const reply& said) {
-  ++scripts_run_;
-  const auto text = said.shown();
-  fingerprint_ = mixed(fingerprint_ + static_cast<std::uint64_t>(time.now()), text);
-  const auto lock = what.keys.empty() ? std::string_view{} : what.keys[0];
-  if (trace.wanted()) {
-    const auto* name = what.script.at == scripts_.acquire.at   ? "acquire"
-                       : what.script.at == scripts_.release.at ? "release"
-                                                               : "renew";
-    trace.line("node", std::string{name} + " " + std::string{lock} + " " + brief(what.args[0]) +
-                           " → " + text.substr(0, 90));
-  }
-  if (said.is_error()) judge.broken("script error", text);
-  if (what.script.at != scripts_.renew.at) return look_at(lock);
-  for (const auto key : what.keys)
-    look_at(key);
-}
-
-void world::look_at(std::string_view key) {
-  std::size_t lock = 0;
-  while (keys_of(lock).lock != key)
-    ++lock;
-  const auto* found = node_->data.find(key, node_->wall_us() / 1000);
-  const auto* value = found == nullptr ? nullptr : std::get_if<std::string>(&found->value);
-  const auto id =
-      value == nullptr
-          ? std::nullopt
-          : core::owner_id::parse(std::string_view{*value}.substr(0, core::owner_id::digits));
-  if (id == owners_[lock]) return;
-  owners_[lock] = id;
-  if (!id) return;
-  const auto last = field(*value, ";token=") + field(*value, ";block=") - 1;
-  judge.store_gave(lock, *id, last);
-}
-
-// Nobody wants anything any more: what is left must be the record of tokens, and for ten minutes
-// what those left in the queue who died there.
-void world::check_leftovers() {
-  while (!judge.found() && time.step(the.faults_end)) {
-  }
-  const auto settled = std::max(time.now(), calm_from_.value_or(0)) + stepped_back_ +
-                       3 * the.rule.ttl.count() + the.release_budget.count() + 2 * second;
-  while (!judge.found() && time.step(settled)) {
-  }
-  for (std::size_t lock = 0; lock < the.locks && !judge.found(); ++lock) {
-    const auto now = node_->wall_us() / 1000;
-    const auto& keys = keys_of(lock);
-    if (node_->data.find(keys.lock, now) != nullptr) {
-      judge.broken("leftover", keys.lock + " is still taken");
-    }
-    auto* queue = node_->data.find(keys.queue, now);
-    if (queue == nullptr || judge.lost_data()) continue;
-    for (const auto& entry : std::get<stored::list>(queue->value)) {
-      const auto id = core::owner_id::parse(entry.substr(0, core::owner_id::digits));
-      if (id && judge.is_over(*id)) {
-        judge.broken("leftover", brief(entry) + " is still queued, and was over for sure");
-      }
-    }
-  }
-  while (!judge.found() && time.step(settled + queue_life)) {
-  }
-  for (const auto& [key, value] : node_->data.all(node_->wall_us() / 1000)) {
-    if (!key.ends_with(":slot")) judge.broken("leftover", key + " is there after ten minutes");
-  }
+void world::calm_down() {
+  net_.calm_down();
+  for (auto& one : hosts_)
+    one.of->step_wall(-std::exchange(one.wall_off, 0));
+  if (trace.wanted()) trace.line("WORLD", "nothing goes wrong any more");
 }
 
 }  // namespace holdfast::sim

@@ -1,4 +1,4 @@
-// One seed: the processes, the node, the faults, and the judge.
+// One seed: the processes, the nodes, the faults, and the judge.
 #pragma once
 
 #include <deque>
@@ -12,6 +12,7 @@
 #include "sim/lock_script.hpp"
 #include "sim/network.hpp"
 #include "sim/plan.hpp"
+#include "sim/quorum_set.hpp"
 
 namespace holdfast::sim {
 
@@ -21,7 +22,7 @@ struct verdict {
   std::optional<violation> found{};
   std::size_t acquisitions = 0;
   std::size_t scripts = 0;
-  std::uint64_t fingerprint = 0;  // of all that the node answered
+  std::uint64_t fingerprint = 0;  // of all that the nodes answered
   std::string plan{};
   std::vector<std::string> trace{};  // if it was asked for
 };
@@ -29,7 +30,7 @@ struct verdict {
 // Everything that happens follows from the seed (and from what was left out).
 class world {
  public:
-  world(std::uint64_t seed, script_engine& engine, const lock_scripts& scripts,
+  world(std::uint64_t seed, script_engine& engine, const shipped_scripts& scripts,
         const left_out& without, bool traced);
   ~world();
   world(const world&) = delete;
@@ -55,25 +56,49 @@ class world {
   struct host {
     std::unique_ptr<process> of;
     std::vector<std::unique_ptr<worker>> workers;
+    std::int64_t wall_off = 0;  // by how much its wall clock was stepped
   };
 
+  [[nodiscard]] bool is_quorum() const noexcept { return the.store == store_kind::redlock; }
+  [[nodiscard]] drifting_clock make_clock(std::int64_t start, int way);
+  void make_nodes(script_engine& engine);
+  [[nodiscard]] std::unique_ptr<client_model> make_client(process& in);
   void start(std::size_t process);
+  void save_now_and_then(node& which);
+  void calm_down();
+
+  // What goes wrong: world_faults.cpp.
   void plan_next_fault();
   void happen(fault what);
   void lasts(instant until) { faults_last_ = std::max(faults_last_, until); }
   void kill_process(std::size_t which);
-  void restart_node(fault how);
-  void step_node(std::int64_t by);
+  void part(const process& from, const node& to, instant until);
+  void set_wall(host& on);
+  void take_as_foreigner();
+  void restart_node(node& which, fault how);
+  void crash(node& which, fault how);
+  void forget(node& which, fault how);
+  void step_node(node& which, std::int64_t by);
+  [[nodiscard]] bool leases_rest_on(node& which);
   void check_tokens_rest();
-  void save_now_and_then();
-  void observe(node& at, const script_request& what, const reply& said);
-  void look_at(std::string_view key);
-  void check_leftovers();
 
-  const lock_scripts& scripts_;
+  // What the judge sees: world_view.cpp.
+  void observe(node& at, const script_request& what, const reply& said);
+  void look_at(node& at, std::string_view key);
+  void look_at_quorum(std::size_t lock, const core::owner_id& id);
+  [[nodiscard]] static bool votes(node& which);
+  void check_given_back();
+  [[nodiscard]] bool is_given_back(std::size_t lock, const core::owner_id& id) const;
+  void let_pass(instant until);
+  void check_leftovers();
+  void check_free(node& at, std::size_t lock);
+  void check_line(node& at, std::size_t lock);
+
+  const shipped_scripts& scripts_;
   random_stream random_;
   network net_;
-  std::unique_ptr<node> node_;
+  std::vector<std::unique_ptr<node>> nodes_;
+  quorum_set set_{};
   std::vector<host> hosts_;
   std::vector<client_model*> clients_;  // of the current lives
   std::vector<keeper_model*> keepers_;
@@ -81,11 +106,12 @@ class world {
   std::vector<std::unique_ptr<client_model>> all_clients_;
   std::vector<std::unique_ptr<keeper_model>> all_keepers_;
   std::deque<std::unique_ptr<lease>> leases_;
-  std::vector<std::optional<core::owner_id>> owners_;  // of the locks, at the node
+  std::vector<std::optional<core::owner_id>> owners_;  // of each lock at each node
   std::size_t busy_workers_ = 0;
   instant faults_last_ = 0;
   std::optional<instant> calm_from_;
   std::int64_t stepped_back_ = 0;
+  bool set_began_anew_ = false;  // all nodes were empty at some time
   std::size_t scripts_run_ = 0;
   std::uint64_t fingerprint_ = 0;
 };

@@ -289,6 +289,24 @@ TEST(QuorumAcquire, BusyNamesTheHolderOfMostAndWhenAMajorityComesFree) {
   EXPECT_EQ(m.met().remaining, 200ms) << "one is ours: two more are needed";
 }
 
+TEST(QuorumAcquire, HeldByAnotherIsBusyThoughAMinorityIsBroken) {
+  auto three = machine_for(3);
+  static_cast<void>(three.on_vote(0, failed(errc::store_unreachable, "down"), now));
+  static_cast<void>(three.on_vote(1, busy(1s), now));
+  EXPECT_EQ(three.outcome(), quorum_outcome::busy);
+
+  auto five = machine_for(5);
+  static_cast<void>(five.on_vote(0, refused(errc::store_loading, "restarted"), now));
+  static_cast<void>(five.on_vote(1, refused(errc::store_loading, "restarted"), now));
+  static_cast<void>(five.on_vote(2, busy(1s), now));
+  EXPECT_EQ(five.outcome(), quorum_outcome::busy);
+
+  auto broken = machine_for(3);
+  static_cast<void>(broken.on_vote(0, failed(errc::store_unreachable, "down"), now));
+  static_cast<void>(broken.on_vote(1, failed(errc::store_unreachable, "down"), now));
+  EXPECT_EQ(broken.outcome(), quorum_outcome::failed);
+}
+
 TEST(QuorumAcquire, ErrorSaysWhatEachNodeSaid) {
   auto m = machine_for(5);
   (void)m.on_vote(0, fresh(), now);

@@ -50,7 +50,8 @@ bool is_ours_to_release(const redisReply& r) {
 
 // What an attempt that was not granted at once has to remember.
 struct redlock_lock::waiting {
-  std::shared_ptr<place_in_line> line;     // null: does not wait
+  std::shared_ptr<place_in_line> line;     // null: does not wait, or not now
+  std::string ticket;                      // when it came, in every place in line it takes
   std::vector<core::owner_id> unanswered;  // attempts that a majority may hold
   bool asked = false;
 };
@@ -121,7 +122,8 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   if (who.may_wait && !mine.line) {
     mine.line = std::make_shared<place_in_line>();
     mine.line->id = runtime::fresh_owner();
-    mine.line->ticket = std::to_string(wall_us());
+    if (mine.ticket.empty()) mine.ticket = std::to_string(wall_us());
+    mine.line->ticket = mine.ticket;
     mine.line->waiter = std::string{mine.line->id.text()} + std::string{set_->waiting().inbox()};
   }
   if (mine.line) set_->waiting().expect(mine.line->id);
@@ -155,7 +157,6 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   }
   switch (verdict.outcome) {
     case core::quorum_outcome::granted: {
-      const bool was_queued = mine.line && who.asks > 1;
       if (mine.line) {
         mine.line->waits = false;
         set_->waiting().forget(mine.line->id);
@@ -163,8 +164,10 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
       const core::grant got{fencing_token{verdict.token}, who.ttl, counted_from, 1};
       {
         const std::lock_guard guard{m_};
-        held_[who.id] = was_queued ? ours{verdict.asked | mine.line->at, mine.line->waiter}
-                                   : ours{verdict.asked};
+        // Not made anew: a vote that came late may have noted that it is in line (leaves_line).
+        auto& kept = held_[who.id];
+        kept.at = verdict.asked | (mine.line ? mine.line->at.load() : 0);
+        if (mine.line && mine.line->joined) kept.waiter = mine.line->waiter;
       }
       if (verdict.asked != set_->everybody()) fill_in(who, got);
       return core::answer{got};
@@ -185,7 +188,20 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
       break;
   }
   if (verdict.why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
+  // It may not be asked again, nor withdrawn: some nodes said busy, and have it in line.
+  if (mine.line) leave_line(who, mine);
   return fail(std::move(verdict.why));
+}
+
+void redlock_lock::leave_line(const attempt& who, waiting& mine) {
+  const auto line = std::exchange(mine.line, nullptr);
+  line->waits = false;
+  set_->waiting().forget(line->id);
+  if (!line->joined) return;
+  const auto what = release_request(who.id, "leave", line->waiter);
+  for (const auto& one : set_->nodes())
+    one.calls->send_for_sure(what, core::after(runtime::now(), who.ttl), nullptr);
+  set_->watch_replies();
 }
 
 void redlock_lock::wait(attempt& who, core::time_point until, const std::stop_token& stop) {
@@ -306,6 +322,14 @@ void redlock_lock::fill_in(const attempt& who, const core::grant& got) {
 bool redlock_lock::holds(const core::owner_id& id) {
   const std::lock_guard guard{m_};
   return held_.contains(id) || handed_on_.contains(id);
+}
+
+bool redlock_lock::leaves_line(const core::owner_id& id, const std::string& waiter) {
+  const std::lock_guard guard{m_};
+  const auto known = held_.find(id);
+  if (known == held_.end()) return false;
+  known->second.waiter = waiter;
+  return true;
 }
 
 void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std::string& value,

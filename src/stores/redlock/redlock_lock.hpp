@@ -47,6 +47,8 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
 
   // Whether it is ours, or may become so, and was not given back.
   [[nodiscard]] bool holds(const core::owner_id& id);
+  // Its waiter is in line somewhere: it leaves when the lock is given back. False: it was already.
+  [[nodiscard]] bool leaves_line(const core::owner_id& id, const std::string& waiter);
 
   // What one attempt sends to its nodes.
   struct acquire_words {
@@ -65,6 +67,7 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
  private:
   struct waiting;
   [[nodiscard]] waiting& memory_of(attempt& who) const;
+  void leave_line(const attempt& who, waiting& mine);
   [[nodiscard]] std::vector<node_view> look(core::time_point until);
   void repair(std::size_t node, const core::owner_id& id, const std::string& value,
               core::duration ttl);

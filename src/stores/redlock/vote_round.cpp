@@ -51,7 +51,9 @@ void vote_round::perform(const core::quorum_machine::steps& steps) {
         send(one.node, lock_->raise_request(one.node, who_.id, one.token), one.token);
         break;
       case verb::release: {
-        const bool stays = line_ && line_->waits;
+        // Only after a split vote: one that failed may not be asked again, and nobody would leave.
+        const bool stays = line_ && line_->waits && is_busy();
+        if (stays) line_->joined = true;
         set_->nodes()[one.node].calls->send_for_sure(
             lock_->release_request(who_.id, stays ? "stay" : "", waiter, ticket),
             core::after(runtime::now(), who_.ttl), nullptr);
@@ -75,6 +77,15 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
   }
   if (answer && asks_for_admission(**answer)) set_->look_after_nodes();
   const bool grants = v.what == core::vote::kind::fresh || v.what == core::vote::kind::stale;
+  if (line_ && v.what == core::vote::kind::busy) {
+    line_->joined = true;
+    // Put in line here after it had been served elsewhere: leaves with its lease, or now.
+    if (!line_->waits && !lock_->leaves_line(who_.id, line_->waiter)) {
+      set_->nodes()[node].calls->send_for_sure(
+          lock_->release_request(who_.id, "leave", line_->waiter),
+          core::after(runtime::now(), who_.ttl), nullptr);
+    }
+  }
   core::quorum_machine::steps next;
   {
     const std::lock_guard guard{m_};
@@ -124,6 +135,11 @@ bool vote_round::decided() {
 bool vote_round::waits_for_all() {
   const std::lock_guard guard{m_};
   return machine_.waits_for_all();
+}
+
+bool vote_round::is_busy() {
+  const std::lock_guard guard{m_};
+  return machine_.outcome() == core::quorum_outcome::busy;
 }
 
 bool vote_round::waits_for(std::size_t node) {

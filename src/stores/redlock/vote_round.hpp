@@ -19,7 +19,9 @@ struct place_in_line {
   std::string waiter;  // id and inbox, as the nodes keep it
   // Until it is granted or gives up. Late answers of earlier attempts must not put it back in line.
   std::atomic<bool> waits{true};
-  std::atomic<node_mask> at{0};  // nodes where it may be in line
+  std::atomic<node_mask> at{0};  // nodes that may have put it in line
+  // One of them has: others may have granted at once all the same.
+  std::atomic<bool> joined{false};
 };
 
 // Thread-safe. Lives on after the decision, until the last node has answered: what is granted late
@@ -50,6 +52,7 @@ class vote_round final : public round {
   bool decided() override;
   bool waits_for(std::size_t node) override;
   bool waits_for_all() override;
+  [[nodiscard]] bool is_busy();
   void perform(const core::quorum_machine::steps& steps);
 
   const std::shared_ptr<node_set> set_;

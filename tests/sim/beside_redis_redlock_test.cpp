@@ -1,0 +1,152 @@
+// The scripts of a lock on several nodes, on the simulated Redis and on a real one.
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "core/types.hpp"
+#include "redlock_scripts.hpp"
+#include "sim/beside_redis.hpp"
+#include "sim/random.hpp"
+#include "stores/redlock/node_set.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+using texts = beside_redis::texts;
+namespace scripts = stores::redlock::scripts;
+
+constexpr int rounds = 60;
+constexpr int steps = 150;
+constexpr int contents_compared_every = 5;
+
+// A handful of attempts, waiters and locks, so that they meet; one node, that votes mostly.
+class script_source {
+ public:
+  script_source(random_stream& random, beside_redis& at) : random_{random}, at_{at} {}
+
+  struct call {
+    const scripts::script* script;
+    texts keys;
+    texts args;
+  };
+
+  call next() {
+    const auto lock = name();
+    const std::string record{stores::redlock::record_key};
+    const auto queue = "holdfast:{redlock}:waiters:" + lock;
+    const auto kept = "holdfast:{redlock}:next:" + lock;
+    const auto id = owner();
+    const bool waits = random_.chance(600);
+    switch (random_.between(0, 15)) {
+      default:
+        return {&scripts::acquire,
+                {lock, record, queue, kept},
+                {config(), field(lock), id, ttl(), token(), "host=h;pid=1;label=x", "1", "60000000",
+                 waits ? ticket() : "", waits ? waiter(id) : "", random_.chance(50) ? "1" : "9"}};
+      case 6:
+      case 7:
+        return {&scripts::raise, {lock, record}, {config(), field(lock), id, token()}};
+      case 8:
+      case 9:
+      case 10: {
+        const std::string verb = random_.chance(400) ? "" : random_.chance(500) ? "stay" : "leave";
+        return {&scripts::release,
+                {lock, queue, kept},
+                {id, "50", verb, verb.empty() ? "" : waiter(id), ticket()}};
+      }
+      case 11: {
+        const auto other = name();
+        return {&scripts::extend, {record, lock, other}, {config(), id, ttl(), owner(), ttl()}};
+      }
+      case 12: {
+        const auto to = token();
+        return {&scripts::repair,
+                {lock, record},
+                {config(), field(lock), id + ";holdfast=1;token=" + to + ";block=1;since=0;", ttl(),
+                 to}};
+      }
+      case 13:
+        return {&scripts::counters, {record}, {config()}};
+      case 14:
+        if (random_.chance(500)) return {&scripts::inspect, {record, lock, "none"}, {config()}};
+        return {&scripts::enrol, {record}, {ours, "n1,n2,n3", max_ttl}};
+      case 15: {
+        static const texts modes{"waited", "kept", "new"};
+        const auto mode = modes[static_cast<std::size_t>(random_.between(0, 2))];
+        texts args{ours, "n1,n2,n3", max_ttl, random_.chance(800) ? at_.run_id() : "f00", mode};
+        if (random_.chance(500)) args.insert(args.end(), {field(lock), token()});
+        return {&scripts::admit, {record}, args};
+      }
+    }
+  }
+
+ private:
+  static constexpr const char* max_ttl = "2500";
+
+  std::string name() { return random_.chance(700) ? "orders" : "reports"; }
+  static std::string field(const std::string& lock) { return lock == "orders" ? "c:1" : "c:2"; }
+  // A node that belonged to the other set would refuse everything.
+  static constexpr const char* ours = "set-0";
+  std::string config() { return random_.chance(950) ? ours : "set-1"; }
+  std::string owner() {
+    return std::string{
+        core::owner_id::from_bits(0, static_cast<std::uint64_t>(random_.between(1, 6))).text()};
+  }
+  std::string ttl() { return std::to_string(random_.spread(1, 3000)); }
+  std::string token() {
+    const auto ahead = random_.chance(30) ? 90'000'000 : random_.between(-300, 300);
+    return std::to_string(at_.wall_us() + ahead);
+  }
+  std::string ticket() { return std::to_string(1'700'000'000'000'000 + random_.between(0, 50)); }
+  // With its inbox: some listen, some are gone.
+  static std::string waiter(const std::string& id) {
+    constexpr auto digits = core::owner_id::digits;
+    const auto heard = beside_redis::heard_hints.substr(beside_redis::heard_hints.size() - digits);
+    return id + std::string{heard.substr(0, digits - 1)} + (id.back() % 3 == 0 ? "f" : "1");
+  }
+
+  random_stream& random_;
+  beside_redis& at_;
+};
+
+TEST(SimulatedRedis, RunsTheScriptsOfAQuorumAsRedisDoes) {
+  beside_redis both;
+  std::map<std::string_view, std::size_t> succeeded;
+  std::size_t hints = 0;
+  for (std::uint64_t seed = 1; seed <= rounds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    both.clear();
+    random_stream random{seed, 2};
+    script_source source{random, both};
+    for (int step = 0; step < steps; ++step) {
+      const auto call = source.next();
+      auto said = both.eval(call.script->source, call.keys, call.args);
+      if (call.script == &scripts::counters) said = beside_redis::in_any_order(said);
+      ASSERT_EQ(said.simulated, said.real)
+          << call.script->name << " " << testing::PrintToString(call.args);
+      const auto sent = both.messages();
+      ASSERT_EQ(sent.simulated, sent.real);
+      if (step % contents_compared_every == 0) {
+        const auto kept = both.contents();
+        ASSERT_EQ(kept.simulated, kept.real)
+            << call.script->name << " " << testing::PrintToString(call.args);
+      }
+      const bool refused = said.real.find("-1") < 2 || said.real.starts_with("[0") ||
+                           said.real.starts_with("(error)");
+      if (!refused) ++succeeded[call.script->name];
+      hints += sent.real.empty() ? 0 : 1;
+      both.advance(random.spread(1, 200'000));
+      if (random.chance(30)) both.advance(-random.spread(1000, 2'000'000));
+    }
+  }
+  // Or nothing was compared.
+  for (const auto* script :
+       {"acquire", "raise", "release", "extend", "repair", "counters", "admit"})
+    EXPECT_GT(succeeded[script], 50U) << script;
+  EXPECT_GT(hints, 100U);
+}
+
+}  // namespace
+
+}  // namespace holdfast::sim

@@ -1,0 +1,430 @@
+#include "sim/redlock_model.hpp"
+
+#include <algorithm>
+
+#include "core/backoff.hpp"
+#include "core/renewal_round.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/script_values.hpp"
+#include "stores/redlock/node_set.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+using core::quorum_outcome;
+using std::chrono::milliseconds;
+using stores::redis::milliseconds_text;
+using stores::redlock::record_key;
+
+// As in redlock_lock.cpp.
+constexpr std::string_view ahead_us_max = "60000000";
+constexpr std::string_view waiters_max = "10000";
+constexpr core::duration ask_again_min = milliseconds{30};
+constexpr core::duration ask_again_max = milliseconds{60};
+
+bool is_ours_to_release(const reply& said) { return said.integer == 1; }
+
+}  // namespace
+
+redlock_model::redlock_model(network& net, process& in, const quorum_set& set,
+                             const quorum_scripts& scripts, const left_out& without,
+                             std::uint64_t seed)
+    : in_{in},
+      set_{set},
+      scripts_{scripts},
+      without_{without},
+      random_{seed, 12},
+      holder_{"host=" + in.name + ";pid=1;label="},
+      hints_{net, in, set, fresh_id()},
+      admission_{in, set, calls_, scripts, without},
+      locks_(locks_max) {
+  const auto enrol = admission_model::enrol_call(set, scripts);
+  const auto greeted = [this](const reply& said) {
+    const bool votes = !said.items.empty() && said.items[0].integer == 1;
+    if (!votes) look_after_nodes();
+  };
+  const auto dropped = [this](const script_request& release) {
+    lingering_.insert(*core::owner_id::parse(release.args[0]));
+    lingering_waiters_.insert(release.args[3]);
+  };
+  for (auto* one : set.nodes) {
+    calls_.push_back(std::make_unique<line_model>(
+        net, in, *one, line_model::greeting{enrol, greeted}, dropped, random_.bits()));
+    renewals_.push_back(std::make_unique<line_model>(net, in, *one, line_model::greeting{}, nullptr,
+                                                     random_.bits()));
+  }
+}
+
+redlock_model::waiting& redlock_model::memory_of(stores::attempt& who) {
+  if (!who.memory) who.memory = std::make_shared<waiting>();
+  return *static_cast<waiting*>(who.memory.get());
+}
+
+core::owner_id redlock_model::fresh_id() {
+  const auto high = random_.bits();
+  return core::owner_id::from_bits(high, random_.bits());
+}
+
+// ---- what is sent ------------------------------------------------------------------------------
+
+redlock_model::call redlock_model::acquire_call(std::size_t lock, const stores::attempt& who,
+                                                std::uint64_t proposal,
+                                                const place_in_line* line) const {
+  static const auto layout = std::to_string(stores::redis::layout_written);
+  const auto& keys = quorum_keys_of(lock);
+  return std::make_shared<script_request>(
+      script_request{scripts_.acquire,
+                     {keys.lock, record_key, keys.queue, keys.next},
+                     {set_.config, keys.counter, std::string{who.id.text()},
+                      milliseconds_text(who.ttl), std::to_string(proposal), holder_, layout,
+                      std::string{ahead_us_max}, line == nullptr ? std::string{} : line->ticket,
+                      line == nullptr ? std::string{} : line->waiter, std::string{waiters_max}}});
+}
+
+redlock_model::call redlock_model::raise_call(std::size_t lock, const core::owner_id& id,
+                                              std::uint64_t to) const {
+  const auto& keys = quorum_keys_of(lock);
+  return std::make_shared<script_request>(
+      script_request{scripts_.raise,
+                     {keys.lock, record_key},
+                     {set_.config, keys.counter, std::string{id.text()}, std::to_string(to)}});
+}
+
+redlock_model::call redlock_model::release_call(std::size_t lock, const core::owner_id& id,
+                                                std::string_view queue_verb,
+                                                std::string_view waiter,
+                                                std::string_view ticket) const {
+  const auto& keys = quorum_keys_of(lock);
+  return std::make_shared<script_request>(
+      script_request{scripts_.release,
+                     {keys.lock, keys.queue, keys.next},
+                     {std::string{id.text()}, milliseconds_text(set_.node_timeout),
+                      std::string{queue_verb}, std::string{waiter}, std::string{ticket}}});
+}
+
+void redlock_model::give_back(std::size_t node, call what, core::time_point give_up) {
+  if (without_.owed_release) return calls_[node]->send(std::move(what), nullptr);
+  calls_[node]->send_for_sure(std::move(what), give_up, nullptr);
+}
+
+// ---- asking ------------------------------------------------------------------------------------
+
+void redlock_model::ask(std::size_t lock, stores::attempt& who, core::time_point until,
+                        on_answer done) {
+  auto& mine = memory_of(who);
+  auto& here = locks_[lock];
+  // An id is for one attempt only: what an earlier one left on its way must not touch this one.
+  if (std::exchange(mine.asked, true) && !without_.fresh_id) who.id = fresh_id();
+  if (who.may_wait && !mine.line) {
+    mine.line = std::make_shared<place_in_line>();
+    mine.line->id = fresh_id();
+    if (mine.ticket.empty()) mine.ticket = std::to_string(in_.wall_us());
+    mine.line->ticket = mine.ticket;
+    mine.line->waiter = std::string{mine.line->id.text()} + std::string{hints_.inbox()};
+  }
+  if (mine.line) hints_.expect(mine.line->id);
+  ++who.asks;
+  here.held[who.id] = {};
+  asked_[who.id] = set_.nodes.size();
+  const auto counted_from = in_.now();
+  const auto proposal = core::propose(here.last_seen, in_.wall_us());
+  const auto valid_until = without_.elapsed ? core::never : core::after(counted_from, who.ttl);
+  const auto votes = std::make_shared<vote_model>(
+      in_, calls_, set_.node_timeout, *this,
+      vote_model::attempt{lock, who.id, who.ttl, mine.line,
+                          acquire_call(lock, who, proposal, mine.line.get())},
+      core::quorum_rule{set_.nodes.size(), proposal, valid_until}, without_, set_.resends);
+  votes->start();
+  votes->wait(until, [this, lock, &who, votes = votes.get(), counted_from, done = std::move(done)] {
+    read_verdict(lock, who, votes->machine(), counted_from, done);
+  });
+}
+
+void redlock_model::read_verdict(std::size_t lock, stores::attempt& who,
+                                 const core::quorum_machine& machine, core::time_point counted_from,
+                                 const on_answer& done) {
+  auto& mine = memory_of(who);
+  auto& here = locks_[lock];
+  here.last_seen = std::max({here.last_seen, machine.highest_seen(), machine.token()});
+  const auto outcome = machine.outcome();
+  if (outcome != quorum_outcome::granted) here.held.erase(who.id);
+  const auto from = without_.early_count ? in_.now() : counted_from;
+  const core::grant got{fencing_token{machine.token()}, who.ttl, from, 1};
+  switch (outcome) {
+    case quorum_outcome::granted: {
+      const bool was_queued = mine.line && mine.line->joined;
+      if (mine.line) {
+        mine.line->waits = false;
+        hints_.forget(mine.line->id);
+      }
+      here.held[who.id] = was_queued ? mine.line->waiter : std::string{};
+      return done(core::answer{got});
+    }
+    case quorum_outcome::late:
+      // Given back already; that it is late is for the caller to see.
+      return done(core::answer{got});
+    case quorum_outcome::busy: {
+      auto met = machine.met();
+      if (mine.line) {
+        hints_.open();
+        met.queued = true;
+        met.ask_within = core::between(ask_again_min, ask_again_max, random_.bits());
+      }
+      return done(core::answer{std::move(met)});
+    }
+    case quorum_outcome::undecided:
+    case quorum_outcome::failed:
+      break;
+  }
+  static const std::vector<std::string> names(16, "node");
+  auto why = machine.why({names.data(), set_.nodes.size()}, set_.node_timeout);
+  if (why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
+  // It may not be asked again, nor withdrawn: some nodes said busy, and have it in line.
+  if (mine.line) leave_line(lock, who, mine);
+  done(fail(std::move(why)));
+}
+
+void redlock_model::leave_line(std::size_t lock, const stores::attempt& who, waiting& mine) {
+  const auto line = std::exchange(mine.line, nullptr);
+  line->waits = false;
+  hints_.forget(line->id);
+  if (!line->joined) return;
+  const auto what = release_call(lock, who.id, "leave", line->waiter, {});
+  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
+    give_back(i, what, core::after(in_.now(), who.ttl));
+}
+
+void redlock_model::wait(std::size_t, stores::attempt& who, core::time_point until, on_woken done) {
+  hints_.wait(memory_of(who).line->id, until, std::move(done));
+}
+
+void redlock_model::wake(stores::attempt& who) {
+  if (memory_of(who).line) hints_.wake(memory_of(who).line->id);
+}
+
+// ---- giving back -------------------------------------------------------------------------------
+
+void redlock_model::withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
+                             on_removal done) {
+  auto& mine = memory_of(who);
+  std::string waiter;
+  if (mine.line) {
+    mine.line->waits = false;
+    hints_.forget(mine.line->id);
+    waiter = mine.line->waiter;
+  }
+  locks_[lock].held.erase(who.id);
+  if (without_.withdrawing) return done(core::removal::gone);
+  const auto give_up = core::after(in_.now(), who.ttl);
+  for (const auto& id : mine.unanswered) {
+    const auto freed = release_call(lock, id, {}, {}, {});
+    for (std::size_t i = 0; i < set_.nodes.size(); ++i)
+      give_back(i, freed, give_up);
+  }
+  const auto asked = question(calls_);
+  const auto leave = release_call(lock, who.id, waiter.empty() ? "" : "leave", waiter, {});
+  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
+    asked->ask(i, leave, give_up);
+  asked->gather(until, [this, done = std::move(done)](const auto& answers) {
+    const auto confirmed =
+        std::count_if(answers.begin(), answers.end(), [](const auto& one) { return one && *one; });
+    done(static_cast<std::size_t>(confirmed) >= majority() ? core::removal::gone
+                                                           : core::removal::unsure);
+  });
+}
+
+bool redlock_model::leaves_line(std::size_t lock, const core::owner_id& id,
+                                const std::string& waiter) {
+  const auto known = locks_[lock].held.find(id);
+  if (known == locks_[lock].held.end()) return false;
+  known->second = waiter;
+  return true;
+}
+
+std::string redlock_model::forget(std::size_t lock, const core::owner_id& id) {
+  auto& held = locks_[lock].held;
+  const auto known = held.find(id);
+  if (known == held.end()) return {};
+  auto waiter = std::move(known->second);
+  held.erase(known);
+  return waiter;
+}
+
+void redlock_model::release(std::size_t lock, const core::owner_id& id, core::time_point until,
+                            on_removal done) {
+  const auto waiter = forget(lock, id);
+  // A node that is away now must not have it when it comes back.
+  const auto give_up = core::after(in_.now(), set_.max_ttl);
+  const auto asked = question(calls_);
+  const auto what = release_call(lock, id, waiter.empty() ? "" : "leave", waiter, {});
+  for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
+    if (without_.owed_release) {
+      asked->ask(i, what);
+    } else {
+      asked->ask(i, what, give_up);
+    }
+  }
+  asked->gather(
+      until,
+      [this, done = std::move(done)](const auto& answers) {
+        std::size_t released = 0;
+        std::size_t gone = 0;
+        std::size_t taken = 0;
+        for (const auto& one : answers) {
+          if (!one || !*one) continue;
+          const auto said = (*one)->integer;
+          ++(said > 0 ? released : said == 0 ? gone : taken);
+        }
+        if (released >= majority()) return done(core::removal::released);
+        if (answers.size() - gone - taken < majority()) {
+          return done(taken > gone ? core::removal::taken : core::removal::gone);
+        }
+        if (released + gone + taken >= majority()) return done(core::removal::unsure);
+        done(fail(errc::outcome_unknown, "too few nodes answered the release"));
+      },
+      majority(), is_ours_to_release);
+}
+
+void redlock_model::release_later(std::size_t lock, const core::owner_id& id,
+                                  core::time_point give_up) {
+  const auto waiter = forget(lock, id);
+  const auto what = release_call(lock, id, waiter.empty() ? "" : "leave", waiter, {});
+  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
+    give_back(i, what, give_up);
+}
+
+// ---- renewing ----------------------------------------------------------------------------------
+
+void redlock_model::renew(const std::vector<renewing>& leases, core::time_point until,
+                          on_renewals done) {
+  auto script = std::make_shared<script_request>(
+      script_request{scripts_.extend, {record_key}, {set_.config}});
+  for (const auto& one : leases) {
+    script->keys.push_back(quorum_keys_of(one.lock).lock);
+    script->args.emplace_back(one.id.text());
+    script->args.push_back(milliseconds_text(one.ttl));
+  }
+  const auto counted_from = in_.now();
+  const auto asked = question(renewals_);
+  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
+    asked->ask(i, script);
+  asked->gather(until, [this, leases, counted_from, done = std::move(done)](const auto& answers) {
+    auto said = read_extensions(leases, answers);
+    const auto from = without_.early_count ? in_.now() : counted_from;
+    std::vector<stores::renewal> all;
+    bool any_known = false;
+    for (std::size_t l = 0; l < leases.size(); ++l) {
+      all.push_back(judge(leases[l], from, said[l]));
+      any_known = any_known || all.back().renewed || all.back().why != loss::none;
+    }
+    if (!any_known) return done(fail(errc::outcome_unknown, "too few nodes answered"));
+    done(std::move(all));
+  });
+}
+
+std::vector<std::vector<redlock_model::extension>> redlock_model::read_extensions(
+    const std::vector<renewing>& leases, const question_model::answers& answers) {
+  std::vector<std::vector<extension>> said(leases.size(), std::vector<extension>(answers.size()));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i] || !*answers[i]) continue;
+    const auto& answer = **answers[i];
+    if (asks_for_admission(answer)) look_after_nodes();
+    if (read_refusal(answer) || answer.items.size() != leases.size() + 2) continue;
+    for (std::size_t l = 0; l < leases.size(); ++l) {
+      const auto& one = answer.items[l + 2];
+      const bool extended = one.type == reply::kind::text;
+      said[l][i] = {true, extended ? one.text : std::string{}, !extended && one.integer != 0};
+    }
+  }
+  if (without_.own_round) {
+    for (std::size_t l = 0; l < leases.size(); ++l) {
+      auto& before = last_round_[leases[l].id];
+      before.resize(answers.size());
+      for (std::size_t i = 0; i < answers.size(); ++i) {
+        if (!said[l][i].known) said[l][i] = before[i];
+      }
+      before = said[l];
+    }
+  }
+  return said;
+}
+
+stores::renewal redlock_model::judge(const renewing& one, core::time_point counted_from,
+                                     const std::vector<extension>& said) {
+  using outcome = core::renewal_round::outcome;
+  using answer = core::renewal_round::said;
+  core::renewal_round round{said.size()};
+  std::string value;
+  fencing_token token{};
+  std::vector<std::size_t> gone;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (!said[i].known) {
+      round.on_silence(i);
+      continue;
+    }
+    const bool extended = !said[i].value.empty();
+    round.on_answer(i, extended ? answer::extended : said[i].taken ? answer::taken : answer::gone);
+    if (!extended && !said[i].taken) gone.push_back(i);
+    if (!extended) continue;
+    // Nodes that were not raised have a lower one.
+    const auto holder = stores::redis::parse_holder(said[i].value);
+    if (holder && holder->token > token) {
+      token = holder->token;
+      value = said[i].value;
+    }
+  }
+  const auto result = round.result();
+  const bool repairs_unsure = without_.repair_sure && !value.empty();
+  for (const auto node : repairs_unsure ? gone : round.to_repair())
+    repair(node, one, value);
+  if (result == outcome::renewed) return {true, loss::none, one.ttl, counted_from, token};
+  if (result == outcome::lost) return {false, round.why(), {}, {}, {}};
+  return {};
+}
+
+void redlock_model::repair(std::size_t node, const renewing& one, const std::string& value) {
+  const auto holder = stores::redis::parse_holder(value);
+  // A lock that is given back is not brought back.
+  if (!holder || !holds(one.lock, one.id)) return;
+  const auto& keys = quorum_keys_of(one.lock);
+  calls_[node]->send(std::make_shared<script_request>(
+                         script_request{scripts_.repair,
+                                        {keys.lock, record_key},
+                                        {set_.config, keys.counter, value,
+                                         milliseconds_text(one.ttl), to_string(holder->token)}}),
+                     nullptr);
+}
+
+// ---- what the judge asks -----------------------------------------------------------------------
+
+void redlock_model::acquire_may_linger(const core::owner_id& id, const place_in_line* line) {
+  lingering_.insert(id);
+  if (line != nullptr) lingering_waiters_.insert(line->waiter);
+}
+
+void redlock_model::acquire_answered(const core::owner_id& id) { --asked_[id]; }
+
+bool redlock_model::may_arrive_late(const stores::attempt& who) const {
+  const auto found = asked_.find(who.id);
+  return lingering_.contains(who.id) || (found != asked_.end() && found->second > 0);
+}
+
+// A node that has lost something since does not vote: to others it is as if it still had the lock.
+bool redlock_model::has_at_store(std::size_t lock, const core::owner_id& id) {
+  const auto& key = quorum_keys_of(lock).lock;
+  const auto having = std::count_if(set_.nodes.begin(), set_.nodes.end(), [&](node* one) {
+    return one->owner_of(key) == id || one->excused();
+  });
+  return static_cast<std::size_t>(having) >= majority();
+}
+
+bool redlock_model::gave_back(std::size_t lock, const core::owner_id& id) const {
+  return asked_.contains(id) && !holds(lock, id) && !lingering_.contains(id);
+}
+
+bool redlock_model::left_line(std::string_view waiter) const {
+  return waiter.ends_with(hints_.inbox()) && !lingering_waiters_.contains(waiter);
+}
+
+}  // namespace holdfast::sim

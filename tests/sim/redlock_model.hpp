@@ -1,0 +1,105 @@
+// The client side of the lock on a quorum: the rules of
+// stores/redlock/{redlock_lock,redlock_store}, told by events. What those decide by core, this does
+// by the same code of core.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "sim/admission_model.hpp"
+#include "sim/client_model.hpp"
+#include "sim/hint_model.hpp"
+#include "sim/vote_model.hpp"
+
+namespace holdfast::sim {
+
+class redlock_model final : public client_model, public voter_calls {
+ public:
+  redlock_model(network& net, process& in, const quorum_set& set, const quorum_scripts& scripts,
+                const left_out& without, std::uint64_t seed);
+
+  void ask(std::size_t lock, stores::attempt& who, core::time_point until, on_answer done) override;
+  void wait(std::size_t lock, stores::attempt& who, core::time_point until, on_woken done) override;
+  void wake(stores::attempt& who) override;
+  void withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
+                on_removal done) override;
+  void release(std::size_t lock, const core::owner_id& id, core::time_point until,
+               on_removal done) override;
+  void release_later(std::size_t lock, const core::owner_id& id, core::time_point give_up) override;
+  void renew(const std::vector<renewing>& leases, core::time_point until,
+             on_renewals done) override;
+  [[nodiscard]] bool may_arrive_late(const stores::attempt& who) const override;
+  [[nodiscard]] bool has_at_store(std::size_t lock, const core::owner_id& id) override;
+  [[nodiscard]] bool gave_back(std::size_t lock, const core::owner_id& id) const override;
+  [[nodiscard]] bool left_line(std::string_view waiter) const override;
+
+ private:
+  using call = line_model::call;
+
+  // What an attempt has to remember, as in redlock_lock.cpp.
+  struct waiting {
+    std::shared_ptr<place_in_line> line;
+    std::string ticket;
+    std::vector<core::owner_id> unanswered;
+    bool asked = false;
+  };
+  struct per_lock {
+    std::uint64_t last_seen = 0;
+    // Leases of ours, not given back, with what their waiter was called in line.
+    std::map<core::owner_id, std::string> held;
+  };
+  // What became of a renewal on one node.
+  struct extension {
+    bool known = false;
+    std::string value{};
+    bool taken = false;
+  };
+
+  [[nodiscard]] static waiting& memory_of(stores::attempt& who);
+  [[nodiscard]] core::owner_id fresh_id();
+  [[nodiscard]] call acquire_call(std::size_t lock, const stores::attempt& who,
+                                  std::uint64_t proposal, const place_in_line* line) const;
+  call raise_call(std::size_t lock, const core::owner_id& id, std::uint64_t to) const override;
+  call release_call(std::size_t lock, const core::owner_id& id, std::string_view queue_verb,
+                    std::string_view waiter, std::string_view ticket) const override;
+  void give_back(std::size_t node, call what, core::time_point give_up) override;
+  bool holds(std::size_t lock, const core::owner_id& id) const override {
+    return locks_[lock].held.contains(id);
+  }
+  bool leaves_line(std::size_t lock, const core::owner_id& id, const std::string& waiter) override;
+  void acquire_answered(const core::owner_id& id) override;
+  void acquire_may_linger(const core::owner_id& id, const place_in_line* line) override;
+  void look_after_nodes() override { admission_.look_after_nodes(); }
+
+  void read_verdict(std::size_t lock, stores::attempt& who, const core::quorum_machine& machine,
+                    core::time_point counted_from, const on_answer& done);
+  void leave_line(std::size_t lock, const stores::attempt& who, waiting& mine);
+  [[nodiscard]] std::string forget(std::size_t lock, const core::owner_id& id);
+  [[nodiscard]] std::size_t majority() const { return core::majority_of(set_.nodes.size()); }
+  [[nodiscard]] std::shared_ptr<question_model> question(const round_model::lines& on) const {
+    return std::make_shared<question_model>(in_, on, set_.node_timeout);
+  }
+  [[nodiscard]] std::vector<std::vector<extension>> read_extensions(
+      const std::vector<renewing>& leases, const question_model::answers& answers);
+  [[nodiscard]] stores::renewal judge(const renewing& one, core::time_point counted_from,
+                                      const std::vector<extension>& said);
+  void repair(std::size_t node, const renewing& one, const std::string& value);
+
+  process& in_;
+  const quorum_set& set_;
+  const quorum_scripts& scripts_;
+  const left_out without_;
+  random_stream random_;
+  const std::string holder_;
+  round_model::lines calls_;
+  round_model::lines renewals_;
+  hint_model hints_;
+  admission_model admission_;
+  std::vector<per_lock> locks_;
+  std::map<core::owner_id, std::size_t> asked_;  // with these; how many nodes have not answered
+  std::set<core::owner_id> lingering_;           // may be at a node without our doing any more
+  std::set<std::string, std::less<>> lingering_waiters_;
+  std::map<core::owner_id, std::vector<extension>> last_round_;  // only if planted
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,101 @@
+// Bugs to plant in the lock on a quorum: those of models/README.md, and some of the client's own.
+#include "sim/run.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+mutant planted(std::string_view name, std::string_view what, std::vector<edit> edits,
+               left_out without = {}) {
+  return {name, what, std::move(edits), without, store_kind::redlock};
+}
+
+mutant leaves_out(std::string_view name, std::string_view what, bool left_out::*rule) {
+  left_out without;
+  without.*rule = true;
+  return planted(name, what, {}, without);
+}
+
+// In every script that includes parts/voter.lua.
+constexpr std::string_view quarantine = "if record[1] ~= run then";
+constexpr std::string_view no_quarantine = "record[3] = record[3] or '600000'\nif false then";
+
+constexpr std::string_view raise_strictly = "if (tonumber(record[4]) or 0) >= tonumber(ARGV[4])";
+
+}  // namespace
+
+std::vector<mutant> redlock_mutants() {
+  left_out elapsed;
+  elapsed.elapsed = true;
+  elapsed.late_check = true;
+  left_out no_wait;
+  no_wait.waiting = true;
+  return {
+      // The order of tokens.
+      leaves_out("no-write-back", "the highest counter, plus one, is taken without raising to it",
+                 &left_out::write_back),
+      planted(
+          "raise-equal", "a node is raised if its counter is not above the new token",
+          {{"redlock/raise", raise_strictly, "if (tonumber(record[4]) or 0) > tonumber(ARGV[4])"}}),
+      planted("raise-unchecked", "a node is raised whatever its counter",
+              {{"redlock/raise", raise_strictly, "if false"}}),
+      planted("raise-any-owner", "a node is raised for an attempt that does not have it",
+              {{"redlock/raise", "if not held or string.sub(held, 1, 33) ~= ARGV[3] .. ';' then",
+                "if not held then"}}),
+      planted("raised-whatever", "a repeated raise is confirmed, whatever it is to",
+              {{"redlock/raise", "if string.match(held, ';token=(%d+);') == ARGV[4] then",
+                "if string.find(held, ';raised=1;', 1, true) then"},
+               {"redlock/raise", "';token=' .. ARGV[4] .. ';', 1)",
+                "';token=' .. ARGV[4] .. ';raised=1;', 1)"}}),
+      leaves_out("keep-confirmations", "what confirmed a lower raise counts for the higher one",
+                 &left_out::own_raise),
+      planted("retransmit-fresh", "an acquire that is sent again is answered fresh",
+              {{"redlock/acquire", "return {2, record[4] or '0'}", "return {1}"}}),
+      leaves_out("reused-id", "the next attempt goes by the id of the last", &left_out::fresh_id),
+      // Renewal.
+      planted("repair-counted", "a renewal sets a missing key again, and it counts",
+              {{"redlock/extend", "answer[i + 1] = 0",
+                "local value = ARGV[2 * i - 2] .. ';holdfast=1;token=1;block=1;since=0;'\n"
+                "call('SET', KEYS[i], value, 'PX', ttl)\nanswer[i + 1] = value"}}),
+      leaves_out("repair-unsure", "a node is repaired though no majority has renewed",
+                 &left_out::repair_sure),
+      planted("repair-unguarded", "a node is repaired that has granted the lock since",
+              {{"redlock/repair", "if (tonumber(record[4]) or 0) > tonumber(ARGV[5]) then",
+                "if false then"}}),
+      leaves_out("answers-of-last-round", "what answered the last renewal counts in this one",
+                 &left_out::own_round),
+      // Nodes that forget.
+      planted("no-quarantine", "a node that lost its data goes on voting",
+              {{"redlock/acquire", quarantine, no_quarantine},
+               {"redlock/raise", quarantine, no_quarantine},
+               {"redlock/extend", quarantine, no_quarantine},
+               {"redlock/repair", quarantine, no_quarantine}}),
+      planted("no-wait", "it votes again at once, with the others' counters",
+              {{"redlock/admit", "now - record[4] < tonumber(ARGV[3])", "false"}}, no_wait),
+      leaves_out("no-recovery", "it votes again with its own counters", &left_out::recovery),
+      leaves_out("read-before-wait", "it gets the counters of when it came back",
+                 &left_out::wait_first),
+      leaves_out("recover-from-one", "it gets the counters of one node", &left_out::enough_sources),
+      planted("recover-from-blank", "it gets the counters of nodes that lost theirs",
+              {{"redlock/counters", quarantine, no_quarantine}}),
+      // Time.
+      leaves_out("quorum-no-drift", "clocks are taken to run alike", &left_out::drift),
+      leaves_out("quorum-half-drift", "the drift of one clock is allowed for, not of two",
+                 &left_out::half_drift),
+      leaves_out("quorum-from-arrival", "validity counts from when the answers came",
+                 &left_out::early_count),
+      planted("no-elapsed-check", "a majority that is complete too late is used", {}, elapsed),
+      // Giving back.
+      planted("quorum-release-any", "a release does not compare owners",
+              {{"redlock/release", "string.sub(held, 1, 33) == ARGV[1] .. ';'", "true"}}),
+      leaves_out("late-grant-kept", "what is granted after a refusal is not given back",
+                 &left_out::late_release),
+      leaves_out("silent-kept", "nodes that did not answer are not told of a refusal",
+                 &left_out::silent_release),
+      leaves_out("nothing-owed", "a node that was away is not told of a release",
+                 &left_out::owed_release),
+      leaves_out("quorum-no-withdraw", "giving up does not leave the line", &left_out::withdrawing),
+  };
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,87 @@
+// Runs the quorum machine of one attempt on simulated nodes: the rules of
+// stores/redlock/vote_round.
+#pragma once
+
+#include <string>
+
+#include "core/quorum_machine.hpp"
+#include "sim/client_model.hpp"
+#include "sim/round_model.hpp"
+
+namespace holdfast::sim {
+
+// A waiter's place in line, the same for all its attempts.
+struct place_in_line {
+  core::owner_id id;
+  std::string ticket;
+  std::string waiter;
+  bool waits = true;    // late answers of earlier attempts must not put it back in line
+  bool joined = false;  // a node may have put it in line
+};
+
+// What an attempt sends, and what it asks its client.
+class voter_calls {
+ public:
+  using call = line_model::call;
+  voter_calls() = default;
+  voter_calls(const voter_calls&) = delete;
+  voter_calls& operator=(const voter_calls&) = delete;
+  virtual ~voter_calls() = default;
+
+  [[nodiscard]] virtual call raise_call(std::size_t lock, const core::owner_id& id,
+                                        std::uint64_t to) const = 0;
+  [[nodiscard]] virtual call release_call(std::size_t lock, const core::owner_id& id,
+                                          std::string_view queue_verb, std::string_view waiter,
+                                          std::string_view ticket) const = 0;
+  virtual void give_back(std::size_t node, call what, core::time_point give_up) = 0;
+  [[nodiscard]] virtual bool holds(std::size_t lock, const core::owner_id& id) const = 0;
+  [[nodiscard]] virtual bool leaves_line(std::size_t lock, const core::owner_id& id,
+                                         const std::string& waiter) = 0;
+  virtual void acquire_answered(const core::owner_id& id) = 0;
+  // The connection broke under an acquire: it may still arrive.
+  virtual void acquire_may_linger(const core::owner_id& id, const place_in_line* line) = 0;
+  virtual void look_after_nodes() = 0;
+};
+
+class vote_model final : public round_model {
+ public:
+  struct attempt {
+    std::size_t lock;
+    core::owner_id id;
+    core::duration ttl;
+    std::shared_ptr<place_in_line> line;  // null: does not wait
+    call acquire;
+  };
+  vote_model(process& in, const lines& to, core::duration node_timeout, voter_calls& client,
+             attempt who, const core::quorum_rule& rule, const left_out& without, bool resends);
+
+  void start() { perform(machine_.start()); }
+  [[nodiscard]] const core::quorum_machine& machine() const noexcept { return machine_; }
+
+ private:
+  void on_answer(std::size_t node, std::uint64_t tag, result<reply> answer) override;
+  void on_silence(std::size_t node) override { perform(machine_.on_silence(node, in().now())); }
+  void on_give_up() override { perform(machine_.on_give_up(in().now())); }
+  bool decided() override { return machine_.decided(); }
+  bool waits_for(std::size_t node) override { return machine_.waits_for(node); }
+  void perform(const core::quorum_machine::steps& steps);
+  void take(std::size_t node, core::vote v);
+
+  voter_calls& client_;
+  const attempt who_;
+  const left_out without_;
+  const bool resends_;
+  core::quorum_machine machine_;
+  struct place {
+    bool answered = false;
+    bool resent = false;
+    bool raised = false;
+  };
+  std::vector<place> places_{all().size()};
+};
+
+// Why a node does not vote; nothing if the answer is no refusal.
+[[nodiscard]] std::optional<failure> read_refusal(const reply& answer);
+[[nodiscard]] bool asks_for_admission(const reply& answer);
+
+}  // namespace holdfast::sim

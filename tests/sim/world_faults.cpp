@@ -1,0 +1,213 @@
+// What goes wrong in a world.
+#include <algorithm>
+
+#include "sim/worker.hpp"
+#include "sim/world.hpp"
+#include "stores/redlock/node_set.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+// How far a clock that was stepped may be off.
+constexpr std::int64_t client_off_max = 3600 * second;
+constexpr std::int64_t client_off_mostly = 30 * second;
+constexpr std::int64_t node_off_max = 20 * second;
+
+}  // namespace
+
+void world::plan_next_fault() {
+  const auto when = time.now() + random_.spread(the.fault_every / 8, the.fault_every * 2);
+  if (when >= the.faults_end) return;
+  time.at(when, [this] {
+    const auto last = static_cast<std::int64_t>(the.faults.size()) - 1;
+    const auto what = the.faults[static_cast<std::size_t>(random_.between(0, last))];
+    if (trace.wanted()) trace.line("FAULT", std::string{name_of(what)});
+    happen(what);
+    plan_next_fault();
+  });
+}
+
+void world::happen(fault what) {
+  const auto which =
+      static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(hosts_.size()) - 1));
+  auto& victim = *hosts_[which].of;
+  auto& at = *nodes_[static_cast<std::size_t>(
+      random_.between(0, static_cast<std::int64_t>(nodes_.size()) - 1))];
+  const auto until = time.now() + random_.spread(millisecond, the.longest_fault);
+  const auto some = [&](const auto& all) {
+    return all[static_cast<std::size_t>(
+        random_.between(0, static_cast<std::int64_t>(all.size()) - 1))];
+  };
+  switch (what) {
+    case fault::pause:
+      victim.stop();
+      time.at(until, [&victim] { victim.proceed(); });
+      return lasts(until);
+    case fault::kill:
+      return kill_process(which);
+    case fault::client_wall:
+      return set_wall(hosts_[which]);
+    case fault::cut: {
+      if (net_.open().empty()) return;
+      const bool node_hears = random_.chance(700);
+      return some(net_.open())->cut(node_hears, random_.chance(700));
+    }
+    case fault::stall:
+      if (net_.open().empty()) return;
+      some(net_.open())->stall(some(both_directions), until);
+      return lasts(until);
+    case fault::partition:
+      part(victim, at, until);
+      // Sometimes from several nodes, each in its own way.
+      for (const auto& one : nodes_) {
+        if (one.get() != &at && random_.chance(300)) part(victim, *one, until);
+      }
+      return lasts(until);
+    case fault::node_pause:
+      for (const auto& one : hosts_)
+        net_.block(*one.of, at, direction::to_node, until);
+      return lasts(until);
+    case fault::node_restart:
+    case fault::node_rollback:
+    case fault::node_empty:
+      return restart_node(at, what);
+    case fault::node_step_back:
+      return step_node(at, -random_.spread(millisecond, 4 * second));
+    case fault::node_step_on:
+      return step_node(at, random_.spread(millisecond, 4 * second));
+    case fault::foreign:
+      return take_as_foreigner();
+    case fault::all_empty:
+      // Tokens rest on counters that somebody still has.
+      judge.tokens_void();
+      set_began_anew_ = true;
+      for (const auto& one : nodes_)
+        crash(*one, fault::node_empty);
+      return;
+  }
+}
+
+void world::part(const process& from, const node& to, instant until) {
+  const auto way = random_.between(1, 3);
+  if ((way & 1) != 0) net_.block(from, to, direction::to_node, until);
+  if ((way & 2) != 0) net_.block(from, to, direction::to_process, until);
+}
+
+void world::set_wall(host& on) {
+  const auto most = random_.chance(900) && is_quorum() ? client_off_mostly : client_off_max;
+  const auto off = random_.between(-most / second, most / second) * second;
+  on.of->step_wall(off - on.wall_off);
+  on.wall_off = off;
+}
+
+void world::take_as_foreigner() {
+  const auto& key = keys_of(static_cast<std::size_t>(
+                                random_.between(0, static_cast<std::int64_t>(the.locks) - 1)))
+                        .lock;
+  const auto ttl = std::to_string(random_.spread(1, 200));
+  const std::vector<std::string_view> words{"SET", key, "foreign", "NX", "PX", ttl};
+  for (const auto& one : nodes_) {
+    if (is_quorum() && random_.chance(300)) continue;
+    if (one->up()) static_cast<void>(execute(one->data, *one, words));
+    look_at(*one, key);
+  }
+}
+
+void world::kill_process(std::size_t which) {
+  auto& victim = *hosts_[which].of;
+  if (!victim.runs()) return;
+  victim.kill();
+  net_.process_died(victim, random_.chance(300));
+  const auto back = time.now() + random_.spread(millisecond, the.longest_fault);
+  lasts(back);
+  time.at(back, [this, which] {
+    hosts_[which].of->start();
+    start(which);
+  });
+}
+
+// Of a quorum, a minority at most is down, or does not vote yet, at any time: when more have lost
+// their counters, but not all, clients wait for a person.
+void world::restart_node(node& which, fault how) {
+  if (!is_quorum()) return crash(which, how);
+  const auto others_out = std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& one) {
+    return one.get() != &which && (!one->up() || !votes(*one));
+  });
+  const auto spare = nodes_.size() - core::majority_of(nodes_.size());
+  if (static_cast<std::size_t>(others_out) >= spare) return;
+  crash(which, which.durable ? fault::node_restart : how);
+}
+
+void world::crash(node& which, fault how) {
+  if (!which.up()) return;
+  which.kill();
+  net_.node_died(which, random_.chance(300));
+  const auto back = time.now() + random_.spread(millisecond, the.longest_fault);
+  lasts(back);
+  time.at(back, [this, &which, how] {
+    if (how != fault::node_restart) forget(which, how);
+    which.start();
+    for (std::size_t lock = 0; lock < the.locks; ++lock)
+      look_at(which, keys_of(lock).lock);
+  });
+}
+
+void world::forget(node& which, fault how) {
+  which.data = how == fault::node_empty ? keyspace{} : which.saved();
+  which.rolled_back = which.rolled_back || how == fault::node_rollback;
+  if (is_quorum()) {
+    // It does not vote until nothing can depend on what it has forgotten: nothing is void.
+    which.excuse_until(time.now() + the.max_ttl.count() * 6 / 5);
+    return;
+  }
+  judge.data_lost();
+  judge.exclusion_void_until(time.now() + the.rule.ttl.count() * 6 / 5);
+  check_tokens_rest();
+}
+
+void world::step_node(node& which, std::int64_t by) {
+  if (std::abs(which.wall_off + by) > node_off_max) return;
+  const auto until = time.now() + the.rule.ttl.count() * 6 / 5;
+  const bool breaks = by > 0 && (!is_quorum() || leases_rest_on(which));
+  which.wall_off += by;
+  which.step_wall(by);
+  if (breaks) judge.exclusion_void_until(until);
+  if (by > 0) which.excuse_until(until);
+  if (by < 0) stepped_back_ -= by;
+  if (!is_quorum()) check_tokens_rest();
+}
+
+// Whether a lease could be lost to others if this node let go of its locks early, or if it did not
+// wait long enough before it votes: unless a majority of the others has the lock for as long.
+bool world::leases_rest_on(node& which) {
+  if (!votes(which)) return true;
+  const auto left = [](node& at, std::string_view key) -> std::int64_t {
+    const auto now = at.wall_us() / 1000;
+    const auto* found = at.data.find(key, now);
+    return found == nullptr || !found->expires_ms ? 0 : *found->expires_ms - now;
+  };
+  const auto drift = the.drift_ppm_max > 0 ? the.rule.ttl.count() / millisecond / 100 + 1 : 0;
+  for (std::size_t lock = 0; lock < the.locks; ++lock) {
+    const auto& key = keys_of(lock).lock;
+    const auto id = which.owner_of(key);
+    if (!id) continue;
+    const auto as_long = std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& one) {
+      return one.get() != &which && !one->excused() && one->owner_of(key) == id &&
+             left(*one, key) >= left(which, key) + drift;
+    });
+    if (static_cast<std::size_t>(as_long) < core::majority_of(nodes_.size())) return true;
+  }
+  return false;
+}
+
+// Tokens stay in order by the counter, or by the clock where the counter went back: unless both are
+// behind the last token.
+void world::check_tokens_rest() {
+  if (!judge.lost_data()) return;
+  if (nodes_[0]->wall_us() <= static_cast<std::int64_t>(judge.highest_token())) {
+    judge.tokens_void();
+  }
+}
+
+}  // namespace holdfast::sim

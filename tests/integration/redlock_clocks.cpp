@@ -43,7 +43,8 @@ TEST_F(RedlockClocks, JumpForwardOfAllIsALossThatTheHolderHearsOf) {
   ASSERT_TRUE(next);
   EXPECT_GT(next->token(), old.token());
   ASSERT_TRUE(lost.wait());
-  EXPECT_EQ(old.why_lost(), loss::taken);
+  // By whether it asked before the next one came, or after.
+  EXPECT_TRUE(old.why_lost() == loss::taken || old.why_lost() == loss::deleted);
   EXPECT_TRUE(seen->await(event::kind::clock_stepped)) << "the alarm";
 }
 

@@ -149,6 +149,23 @@ TEST_F(RedlockMoving, OldHoldersHearOfTheirLossBeforeTheNodesLetGo) {
   EXPECT_GT(next->token(), held.token());
 }
 
+TEST_F(RedlockMoving, DetachedLeaseIsAdoptedWithTheNewList) {
+  const auto from = list({0, 1, 2}, 1);
+  const auto to = list({0, 1, 3}, 2);
+  begin(from);
+  client a{from, long_lease()};
+  lease held = a.mutex("orders").acquire();
+  ASSERT_TRUE(eventually([&] { return servers.holding("orders") == 3; }));
+  const auto ticket = held.detach();
+  const auto ok = redlock::move(from, to, long_time);
+  ASSERT_TRUE(ok) << ok.error().message;
+  client b{to, long_lease()};
+  lease adopted = b.mutex("orders").adopt(ticket);
+  EXPECT_TRUE(adopted.renew());
+  EXPECT_EQ(adopted.token(), held.token());
+  EXPECT_TRUE(adopted.release());
+}
+
 TEST_F(RedlockMoving, NewNodeVotesAfterMaxTtlWithTheCountersOfTheOthers) {
   const auto from = list({0, 1, 2}, 1, "2000");
   const auto to = list({0, 1, 3}, 2, "2000");

@@ -107,7 +107,10 @@ quorum_machine::steps quorum_machine::on_give_up(time_point now) {
   given_up_ = true;
   for (auto& one : places_)
     one.silent = one.silent || one.is == state::asked || one.raising != 0;
-  return evaluate(now);
+  // Whatever could be had has been had. Not evaluate(): it may raise once more, and what that is
+  // granted later nobody would give back.
+  const bool holds = count([](const place& p) { return p.is == state::holds; }) > 0;
+  return refuse(holds && now >= rule_.valid_until ? quorum_outcome::late : kind_of_refusal());
 }
 
 bool quorum_machine::waits_for(std::size_t node) const noexcept {

@@ -22,7 +22,7 @@ std::string_view name_of(fault what) {
   static constexpr std::array<std::string_view, fault_kinds> names{
       "pause",          "kill",         "client_wall",  "cut",           "stall",
       "partition",      "node_pause",   "node_restart", "node_rollback", "node_empty",
-      "node_step_back", "node_step_on", "foreign",      "all_empty"};
+      "node_step_back", "node_step_on", "foreign",      "all_empty",     "vanish"};
   return names[static_cast<std::size_t>(what)];
 }
 
@@ -58,7 +58,7 @@ plan::plan(std::uint64_t from) : seed{from}, store{store_of(from)}, nodes{1} {
   // and stepping clocks void promises, so most seeds do without.
   for (int kind = 0; kind < fault_kinds; ++kind) {
     const auto what = static_cast<fault>(kind);
-    if (what == fault::all_empty) continue;
+    if (what == fault::all_empty || what == fault::vanish) continue;
     const bool voids = what == fault::node_rollback || what == fault::node_empty ||
                        what == fault::node_step_back || what == fault::node_step_on;
     if (random.chance(voids ? 80 : 350) && !calm) faults.push_back(what);
@@ -83,6 +83,7 @@ void plan::become_quorum() {
   node_timeout = ms(random.spread(5, 100));
   new_set = random.chance(50);
   resends = random.chance(300);
+  dense = random.chance(300);
   apart = drift_ppm_max > 0 && random.chance(500);
   durable = random.chance(300) ? 500 : 0;
   const bool calm = faults.empty();
@@ -103,6 +104,13 @@ void plan::become_quorum() {
     return;
   }
   max_ttl = rule.ttl * (random.chance(600) ? 1000 : random.between(1000, 2000)) / 1000;
+  if (apart) {
+    // Leases that end by themselves, beside somebody who waits for it.
+    rule.renew = false;
+    rule.validity.margin = ms(random.between(0, 1));
+    long_work = 150;
+    manners.delay_most = std::min(manners.delay_most, millisecond);
+  }
   if (calm) return;
   for (const auto what : {fault::node_restart, fault::node_rollback, fault::node_empty}) {
     if (random.chance(300)) faults.push_back(what);
@@ -112,7 +120,52 @@ void plan::become_quorum() {
   if (random.chance(30)) {
     // Nobody knows the last token then.
     faults = {fault::all_empty, fault::cut, fault::stall};
+  } else if (random.chance(200)) {
+    be_forgetful();
+  } else if (random.chance(300)) {
+    drop_locks();
   }
+}
+
+// So quiet that nobody acquires while a node waits to vote again: what it forgot is not overtaken.
+void plan::be_forgetful() {
+  random_stream random{seed, 5};
+  dense = true;
+  rule.ttl = ms(random.between(50, 120));
+  rule.validity.margin = ms(1);
+  max_ttl = rule.ttl;
+  node_timeout = ms(random.between(5, 20));
+  think_most = 8 * max_ttl.count();
+  long_work = 0;
+  workers = count(random, 2, 3);
+  processes = workers;
+  acquisitions = acquisitions_least / static_cast<int>(workers) + 1;
+  locks = 1;
+  faults = {fault::node_empty, fault::node_pause, fault::partition, fault::stall};
+  manners.slow_per_mille = 40;
+  manners.slow_most = random.spread(10, 100) * millisecond;
+  fault_every = random.spread(15, 60) * millisecond;
+  faults_end = 8 * second;
+  longest_fault = random.spread(10, 150) * millisecond;
+}
+
+// Locks vanish from single nodes all the time, under attempts and under renewals.
+void plan::drop_locks() {
+  random_stream random{seed, 6};
+  dense = random.chance(800);
+  rule.ttl = ms(random.between(60, 200));
+  rule.validity.margin = ms(1);
+  rule.renew = true;
+  max_ttl = rule.ttl;
+  node_timeout = ms(random.between(10, 60));
+  long_work = random.chance(500) ? 300 : 40;
+  locks = 1;
+  faults = {fault::vanish, fault::vanish, fault::vanish, fault::stall};
+  manners.slow_per_mille = 40;
+  manners.slow_most = random.spread(5, 60) * millisecond;
+  fault_every = random.spread(2, 15) * millisecond;
+  faults_end = 4 * second;
+  longest_fault = random.spread(5, 50) * millisecond;
 }
 
 std::string plan::described() const {
@@ -129,7 +182,8 @@ std::string plan::described() const {
   if (store == store_kind::redlock) {
     text.insert(text.rfind(';'), "; node timeout " + in_ms(node_timeout) + " ms, max_ttl " +
                                      in_ms(max_ttl) + " ms" + (new_set ? ", a new set" : "") +
-                                     (resends ? ", acquires are sent again" : ""));
+                                     (resends ? ", acquires are sent again" : "") +
+                                     (dense ? ", counters ahead of clocks" : ""));
   }
   for (const auto what : faults)
     text += " " + std::string{name_of(what)};

@@ -30,8 +30,9 @@ enum class fault {
   node_step_on,
   foreign,    // another kind of client takes a lock that is free
   all_empty,  // every node comes back with nothing; of a quorum only
+  vanish,     // a node drops a lock, by eviction or by hand; of a quorum only
 };
-inline constexpr int fault_kinds = 14;
+inline constexpr int fault_kinds = 15;
 [[nodiscard]] std::string_view name_of(fault what);
 
 struct plan {
@@ -43,8 +44,10 @@ struct plan {
   std::size_t processes;
   std::size_t workers;  // in all
   std::size_t locks;
-  int acquisitions;  // of each worker
-  int impatient;     // per mille: wait for a moment only, or change their mind
+  int acquisitions;                       // of each worker
+  int impatient;                          // per mille: wait for a moment only, or change their mind
+  instant think_most = 10 * millisecond;  // between two acquisitions
+  int long_work = 40;                     // per mille: holds take renewals
   core::lease_rule rule;
   core::duration operation_timeout;
   core::duration unreachable_limit;
@@ -57,6 +60,7 @@ struct plan {
   core::duration max_ttl{};
   bool new_set = false;       // nobody has vouched that it is new: it has to wait
   bool resends = false;       // see quorum_set
+  bool dense = false;         // counters are ahead of all clocks: tokens only count up
   bool apart = false;         // clocks drift as far apart as they may: nodes' fast, clients' slow
   int durable = 0;            // per mille of the nodes: a crash loses nothing
   std::vector<fault> faults;  // kinds that happen
@@ -69,6 +73,8 @@ struct plan {
 
  private:
   void become_quorum();
+  void be_forgetful();
+  void drop_locks();
 };
 
 }  // namespace holdfast::sim

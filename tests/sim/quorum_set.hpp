@@ -12,8 +12,8 @@ struct quorum_set {
   std::vector<node*> nodes;
   core::duration node_timeout;
   core::duration max_ttl;
-  // An acquire that a broken connection left unanswered is sent once more. The shipped client does
-  // not do that, but the protocol allows for it.
+  // An acquire that is not answered in time is sent once more. The shipped client does not do that,
+  // but the protocol allows for it.
   bool resends;
 
   std::string config = "set";  // a hash, and the same for all nodes here

@@ -126,7 +126,6 @@ void redlock_model::ask(std::size_t lock, stores::attempt& who, core::time_point
   if (mine.line) hints_.expect(mine.line->id);
   ++who.asks;
   here.held[who.id] = {};
-  asked_[who.id] = set_.nodes.size();
   const auto counted_from = in_.now();
   const auto proposal = core::propose(here.last_seen, in_.wall_us());
   const auto valid_until = without_.elapsed ? core::never : core::after(counted_from, who.ttl);
@@ -403,8 +402,6 @@ void redlock_model::acquire_may_linger(const core::owner_id& id, const place_in_
   if (line != nullptr) lingering_waiters_.insert(line->waiter);
 }
 
-void redlock_model::acquire_answered(const core::owner_id& id) { --asked_[id]; }
-
 bool redlock_model::may_arrive_late(const stores::attempt& who) const {
   const auto found = asked_.find(who.id);
   return lingering_.contains(who.id) || (found != asked_.end() && found->second > 0);
@@ -424,7 +421,12 @@ bool redlock_model::gave_back(std::size_t lock, const core::owner_id& id) const 
 }
 
 bool redlock_model::left_line(std::string_view waiter) const {
-  return waiter.ends_with(hints_.inbox()) && !lingering_waiters_.contains(waiter);
+  if (!waiter.ends_with(hints_.inbox()) || lingering_waiters_.contains(waiter)) return false;
+  // A lease that the nodes lost is not given back; its waiter stays in line where it was.
+  return std::none_of(locks_.begin(), locks_.end(), [&](const auto& lock) {
+    return std::any_of(lock.held.begin(), lock.held.end(),
+                       [&](const auto& one) { return one.second == waiter; });
+  });
 }
 
 }  // namespace holdfast::sim

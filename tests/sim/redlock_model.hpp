@@ -67,7 +67,8 @@ class redlock_model final : public client_model, public voter_calls {
     return locks_[lock].held.contains(id);
   }
   bool leaves_line(std::size_t lock, const core::owner_id& id, const std::string& waiter) override;
-  void acquire_answered(const core::owner_id& id) override;
+  void acquire_sent(const core::owner_id& id) override { ++asked_[id]; }
+  void acquire_answered(const core::owner_id& id) override { --asked_[id]; }
   void acquire_may_linger(const core::owner_id& id, const place_in_line* line) override;
   void look_after_nodes() override { admission_.look_after_nodes(); }
 
@@ -96,7 +97,7 @@ class redlock_model final : public client_model, public voter_calls {
   hint_model hints_;
   admission_model admission_;
   std::vector<per_lock> locks_;
-  std::map<core::owner_id, std::size_t> asked_;  // with these; how many nodes have not answered
+  std::map<core::owner_id, std::size_t> asked_;  // with these; unanswered acquires
   std::set<core::owner_id> lingering_;           // may be at a node without our doing any more
   std::set<std::string, std::less<>> lingering_waiters_;
   std::map<core::owner_id, std::vector<extension>> last_round_;  // only if planted

@@ -21,7 +21,8 @@ struct running {
   keyspace* data;
   surroundings* around;
 };
-constexpr const char* running_key = "holdfast.running";
+// Looked up in the registry it would cost as much as the command.
+thread_local running* now_running = nullptr;
 
 std::string_view text_at(lua_State* lua, int index) {
   std::size_t length = 0;
@@ -127,10 +128,8 @@ reply called(lua_State* lua) {
       return reply::error("ERR Lua redis lib command arguments must be strings or integers");
     }
   }
-  lua_getfield(lua, LUA_REGISTRYINDEX, running_key);
-  auto* on = static_cast<running*>(lua_touserdata(lua, -1));
-  lua_pop(lua, 1);
-  return execute(*on->data, *on->around, {words.data(), static_cast<std::size_t>(count)});
+  return execute(*now_running->data, *now_running->around,
+                 {words.data(), static_cast<std::size_t>(count)});
 }
 
 int redis_call(lua_State* lua) {
@@ -234,8 +233,7 @@ reply script_engine::run(loaded_script which, std::span<const std::string_view> 
                          surroundings& around) {
   auto* lua = state_.get();
   running on{&data, &around};
-  lua_pushlightuserdata(lua, &on);
-  lua_setfield(lua, LUA_REGISTRYINDEX, running_key);
+  now_running = &on;
   set_array(lua, "KEYS", keys);
   set_array(lua, "ARGV", args);
   lua_rawgeti(lua, LUA_REGISTRYINDEX, which.at);

@@ -94,7 +94,7 @@ void vote_model::perform(const core::quorum_machine::steps& steps) {
     auto& here = places_[one.node];
     switch (one.what) {
       case verb::acquire:
-        send(one.node, who_.acquire, to_acquire);
+        send_acquire(one.node);
         break;
       case verb::raise:
         if (without_.write_back || (without_.own_raise && here.raised)) {
@@ -121,16 +121,28 @@ void vote_model::perform(const core::quorum_machine::steps& steps) {
   }
 }
 
+void vote_model::send_acquire(std::size_t node) {
+  client_.acquire_sent(who_.id);
+  send(node, who_.acquire, to_acquire);
+}
+
+bool vote_model::resends(std::size_t node) {
+  return resends_ && !machine_.decided() && !std::exchange(places_[node].resent, true);
+}
+
+void vote_model::on_silence(std::size_t node) {
+  perform(machine_.on_silence(node, in().now()));
+  if (!places_[node].answered && resends(node)) send_acquire(node);
+}
+
 void vote_model::on_answer(std::size_t node, std::uint64_t tag, result<reply> answer) {
   auto& here = places_[node];
   const bool lost = !answer && answer.error().code == errc::outcome_unknown;
+  if (tag == to_acquire) client_.acquire_answered(who_.id);
   if (lost && tag == to_acquire) {
     client_.acquire_may_linger(who_.id, who_.line.get());
-    if (resends_ && !machine_.decided() && !std::exchange(here.resent, true)) {
-      return send(node, who_.acquire, to_acquire);
-    }
+    if (resends(node)) return send_acquire(node);
   }
-  if (tag == to_acquire) client_.acquire_answered(who_.id);
   if (answer) {
     here.answered = true;
     if (asks_for_admission(*answer)) client_.look_after_nodes();

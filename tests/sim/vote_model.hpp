@@ -37,6 +37,7 @@ class voter_calls {
   [[nodiscard]] virtual bool holds(std::size_t lock, const core::owner_id& id) const = 0;
   [[nodiscard]] virtual bool leaves_line(std::size_t lock, const core::owner_id& id,
                                          const std::string& waiter) = 0;
+  virtual void acquire_sent(const core::owner_id& id) = 0;
   virtual void acquire_answered(const core::owner_id& id) = 0;
   // The connection broke under an acquire: it may still arrive.
   virtual void acquire_may_linger(const core::owner_id& id, const place_in_line* line) = 0;
@@ -60,11 +61,13 @@ class vote_model final : public round_model {
 
  private:
   void on_answer(std::size_t node, std::uint64_t tag, result<reply> answer) override;
-  void on_silence(std::size_t node) override { perform(machine_.on_silence(node, in().now())); }
+  void on_silence(std::size_t node) override;
   void on_give_up() override { perform(machine_.on_give_up(in().now())); }
   bool decided() override { return machine_.decided(); }
   bool waits_for(std::size_t node) override { return machine_.waits_for(node); }
   void perform(const core::quorum_machine::steps& steps);
+  void send_acquire(std::size_t node);
+  [[nodiscard]] bool resends(std::size_t node);
   void take(std::size_t node, core::vote v);
 
   voter_calls& client_;

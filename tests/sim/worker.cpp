@@ -34,7 +34,8 @@ void worker::think() {
     done_ = true;
     return in_.worker_done();
   }
-  of_.at(of_.now() + span(random_.spread(10 * microsecond, 10 * millisecond)), [this] { begin(); });
+  of_.at(of_.now() + span(random_.spread(10 * microsecond, in_.the.think_most)),
+         [this] { begin(); });
 }
 
 void worker::begin() {
@@ -160,7 +161,7 @@ void worker::hold(const current& what) {
   const auto ttl = std::min(in_.rule.ttl.count(), long_work);
   auto work = random_.spread(50 * microsecond, 8 * millisecond);
   if (random_.chance(150)) work = random_.spread(5 * millisecond, 80 * millisecond);
-  if (random_.chance(40)) work = random_.spread(ttl / 4, 2 * ttl);
+  if (random_.chance(in_.the.long_work)) work = random_.spread(ttl / 4, 2 * ttl);
   of_.at(of_.now() + span(work), [this, what, &mine] { give_back(what, mine); });
 }
 

@@ -15,6 +15,8 @@ namespace {
 // Realistic readings: a wall clock of today, hosts that have been up for a while.
 constexpr std::int64_t wall_start = 1'760'000'000 * second;
 constexpr std::int64_t boot_start = 100'000 * second;
+// As a client leaves them whose clock is that far ahead; less than the nodes refuse.
+constexpr std::int64_t counters_ahead = 55 * second;
 // Clients pause for a second at most between attempts to connect; until then one with little
 // patience may still give up.
 constexpr instant reconnect_pace = second;
@@ -84,11 +86,15 @@ void world::make_nodes(script_engine& engine) {
     fresh.durable = random_.chance(the.durable);
     // Mostly somebody has vouched that the set is new, as `holdfast redlock init` does.
     if (the.new_set) continue;
-    static_cast<void>(
-        fresh.run({scripts_.redlock.admit,
-                   {stores::redlock::record_key},
-                   {set_.config, set_.described, stores::redis::milliseconds_text(the.max_ttl),
-                    fresh.run_id(), "new"}}));
+    script_request init{scripts_.redlock.admit,
+                        {stores::redlock::record_key},
+                        {set_.config, set_.described, stores::redis::milliseconds_text(the.max_ttl),
+                         fresh.run_id(), "new"}};
+    for (std::size_t lock = 0; lock < the.locks && the.dense; ++lock) {
+      init.args.push_back(quorum_keys_of(lock).counter);
+      init.args.push_back(std::to_string((wall_start + counters_ahead) / microsecond));
+    }
+    static_cast<void>(fresh.run(init));
   }
   set_.node_timeout = the.node_timeout;
   set_.max_ttl = the.max_ttl;

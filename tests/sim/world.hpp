@@ -73,6 +73,7 @@ class world {
   void lasts(instant until) { faults_last_ = std::max(faults_last_, until); }
   void kill_process(std::size_t which);
   void part(const process& from, const node& to, instant until);
+  void drop_lock(node& at);
   void set_wall(host& on);
   void take_as_foreigner();
   void restart_node(node& which, fault how);

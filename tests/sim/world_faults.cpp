@@ -85,6 +85,8 @@ void world::happen(fault what) {
       for (const auto& one : nodes_)
         crash(*one, fault::node_empty);
       return;
+    case fault::vanish:
+      return drop_lock(at);
   }
 }
 
@@ -92,6 +94,18 @@ void world::part(const process& from, const node& to, instant until) {
   const auto way = random_.between(1, 3);
   if ((way & 1) != 0) net_.block(from, to, direction::to_node, until);
   if ((way & 2) != 0) net_.block(from, to, direction::to_process, until);
+}
+
+void world::drop_lock(node& at) {
+  const auto until = time.now() + the.rule.ttl.count() * 6 / 5;
+  for (std::size_t lock = 0; lock < the.locks; ++lock) {
+    const auto& key = keys_of(lock).lock;
+    if (!at.owner_of(key)) continue;
+    if (leases_rest_on(at)) judge.exclusion_void_until(until);
+    at.excuse_until(until);
+    at.data.erase(key, at.wall_us() / 1000);
+    return look_at(at, key);
+  }
 }
 
 void world::set_wall(host& on) {

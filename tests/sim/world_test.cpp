@@ -25,6 +25,7 @@ TEST(Simulation, ReplaysASeedToTheSameTrace) {
     EXPECT_EQ(first.fingerprint, run_seed(seed, nullptr, false).fingerprint)
         << "looking changes what happens";
     EXPECT_GE(first.acquisitions, 100U);
+    EXPECT_EQ(first.plan.starts_with("1 node,"), store_of(seed) == store_kind::redis);
     EXPECT_FALSE(first.found) << first.found->promise << ": " << first.found->what;
   }
 }
@@ -45,9 +46,19 @@ TEST(Simulation, NamesTheSameFailingSeedOnAnyNumberOfThreads) {
   EXPECT_THAT(again.trace.back(), testing::HasSubstr(one.found->what));
 }
 
+TEST(Simulation, RunsSeedsOfOneStore) {
+  const auto& planted = named("raise-unchecked");
+  const auto found = run_seeds(1, 200, &planted, 2, store_kind::redlock);
+  ASSERT_TRUE(found.failing_seed);
+  EXPECT_EQ(store_of(*found.failing_seed), store_kind::redlock);
+  EXPECT_EQ(run_seeds(1, 10, nullptr, 2, store_kind::redlock).seeds, 10U);
+}
+
 TEST(Simulation, RefusesAMutationThatFitsNoMore) {
-  mutant old{"old", "", {{"release", "text that was there once", "x"}}, {}};
-  EXPECT_THROW(static_cast<void>(run_seed(1, &old, false)), std::runtime_error);
+  for (const auto* script : {"release", "redlock/raise"}) {
+    mutant old{"old", "", {{script, "text that was there once", "x"}}, {}};
+    EXPECT_THROW(static_cast<void>(run_seed(1, &old, false)), std::runtime_error);
+  }
 }
 
 TEST(Timeline, HappensInOrderAndThenStandsAtTheEnd) {

@@ -278,6 +278,19 @@ TEST(QuorumAcquire, GivingUpDecides) {
   EXPECT_EQ(nodes_of(steps, verb::release), (list{0, 1, 2}));
 }
 
+TEST(QuorumAcquire, GivingUpDuringARaiseGivesEverythingBack) {
+  auto m = machine_for(3);
+  static_cast<void>(m.on_vote(0, fresh(), now));
+  static_cast<void>(m.on_vote(1, stale(150), now));
+  static_cast<void>(m.on_vote(0, raised(151), now));
+  static_cast<void>(m.on_vote(1, not_raised(151, 160), now));
+  ASSERT_FALSE(m.decided()) << "the third one may still come";
+  const auto all = m.on_give_up(now);
+  EXPECT_TRUE(m.decided());
+  EXPECT_EQ(nodes_of(all, verb::release), (list{0, 1, 2}));
+  EXPECT_EQ(nodes_of(all, verb::raise), list{});
+}
+
 TEST(QuorumAcquire, BusyNamesTheHolderOfMostAndWhenAMajorityComesFree) {
   auto m = machine_for(5);
   (void)m.on_vote(0, fresh(), now);

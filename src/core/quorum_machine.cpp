@@ -104,7 +104,6 @@ quorum_machine::steps quorum_machine::on_delay() { return decided() ? steps{} : 
 
 quorum_machine::steps quorum_machine::on_give_up(time_point now) {
   if (decided()) return {};
-  given_up_ = true;
   for (auto& one : places_)
     one.silent = one.silent || one.is == state::asked || one.raising != 0;
   // Whatever could be had has been had. Not evaluate(): it may raise once more, and what that is
@@ -138,7 +137,7 @@ quorum_machine::steps quorum_machine::evaluate(time_point now) {
   const auto majority = majority_of(places_.size());
   const auto holding = count([](const place& p) { return p.is == state::holds; });
   const auto coming = count([](const place& p) { return p.is == state::asked && !p.silent; });
-  const auto left = given_up_ ? 0 : count([](const place& p) { return p.is == state::unasked; });
+  const auto left = count([](const place& p) { return p.is == state::unasked; });
   const bool hurry = coming == 0 || count([](const place& p) {
                                       return p.is == state::out && p.said && is_failure(*p.said);
                                     }) > 0;

@@ -156,7 +156,6 @@ class quorum_machine {
   std::uint64_t highest_ = 0;
   std::uint64_t raise_to_ = 0;  // zero: not raising
   unsigned raises_ = 0;
-  bool given_up_ = false;
 };
 
 }  // namespace holdfast::core

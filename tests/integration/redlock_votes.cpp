@@ -69,8 +69,10 @@ TEST(RedlockVotes, LateVoteOfANodeThatGrantedTheLockSinceDoesNotCount) {
   ASSERT_TRUE(eventually([&] { return set.holding("orders") == 0; }));
   // Our request to the last node is held up, and meanwhile another attempt comes there and goes.
   (void)set[2].command({"HSET", record, counter_field(set[2]), to_string(higher)});
+  client d{set.url(), {.lock = {.ttl = 60'000ms}}};  // one that asks for the first time asks all
+  ASSERT_FALSE(d.status("orders").holder);           // and is connected now
   set[2].pause();
-  lease held = c.mutex("orders").acquire();
+  lease held = d.mutex("orders").acquire();
   set[2].resume();
   EXPECT_LT(held.token(), higher);
   ASSERT_TRUE(eventually([&] { return set.holding("orders") == 3; }));

@@ -28,7 +28,8 @@ line_model::call admission_model::enrol_call(const quorum_set& set, const quorum
   return std::make_shared<script_request>(
       script_request{scripts.enrol,
                      {stores::redlock::record_key},
-                     {set.config, set.described, milliseconds_text(set.max_ttl)}});
+                     {set.config, set.described, milliseconds_text(set.max_ttl)},
+                     true});
 }
 
 void admission_model::look_after_nodes() {
@@ -100,7 +101,7 @@ void admission_model::read_counters(core::time_point until,
                                     std::function<void(const counters*)> done) {
   const auto asked = question();
   const auto read = std::make_shared<script_request>(
-      script_request{scripts_.counters, {stores::redlock::record_key}, {set_.config}});
+      script_request{scripts_.counters, {stores::redlock::record_key}, {set_.config}, true});
   for (std::size_t i = 0; i < set_.nodes.size(); ++i)
     asked->ask(i, read);
   asked->gather(until, [this, done = std::move(done)](const auto& answers) {
@@ -134,7 +135,8 @@ void admission_model::admit(const current& what, const counters& least) {
       scripts_.admit,
       {stores::redlock::record_key},
       {set_.config, set_.described, milliseconds_text(set_.max_ttl), what->nodes.run_ids[one.node],
-       one.because == core::admission::grounds::kept ? "kept" : "waited"}});
+       one.because == core::admission::grounds::kept ? "kept" : "waited", "0"},
+      true});
   script->args.insert(script->args.end(), least.begin(), least.end());
   const auto asked = question();
   asked->ask(one.node, script);

@@ -38,6 +38,8 @@ struct left_out {
   bool recovery = false;        // giving it the counters of the others
   bool wait_first = false;      // reading them after the wait, not before
   bool enough_sources = false;  // reading them from a majority
+  bool fill_in_held = false;    // putting a lease on further nodes only while it is held
+  bool filled_release = false;  // giving it back there, too
 };
 
 struct renewing {

@@ -10,7 +10,10 @@ void node::new_run() {
 }
 
 reply node::run(const script_request& what) {
-  const std::vector<std::string_view> args{what.args.begin(), what.args.end()};
+  std::vector<std::string_view> args;
+  args.reserve(what.args.size() + 1);
+  args.assign(what.args.begin(), what.args.end());
+  if (what.with_run_id) args.push_back(run_id_);
   return scripts_.run(what.script, what.keys, args, data, *this);
 }
 

@@ -22,6 +22,9 @@ struct script_request {
   loaded_script script;
   std::vector<std::string_view> keys;  // of locks, which outlive the world
   std::vector<std::string> args;
+  // The run_id that the connection's server has is added as the last argument. A connection ends
+  // with the life of the node that it was made to (connection::node_life_), so it is this one's.
+  bool with_run_id = false;
 };
 
 class node final : public surroundings {

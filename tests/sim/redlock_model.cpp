@@ -15,13 +15,20 @@ namespace {
 using core::quorum_outcome;
 using std::chrono::milliseconds;
 using stores::redis::milliseconds_text;
+using stores::redlock::ahead_us_max;
+using stores::redlock::has;
+using stores::redlock::node_mask;
+using stores::redlock::only;
 using stores::redlock::record_key;
 
 // As in redlock_lock.cpp.
-constexpr std::string_view ahead_us_max = "60000000";
 constexpr std::string_view waiters_max = "10000";
 constexpr core::duration ask_again_min = milliseconds{30};
 constexpr core::duration ask_again_max = milliseconds{60};
+constexpr core::duration rivals_remembered = std::chrono::seconds{1};
+// Between one sweep and two: node_set::soon().
+constexpr core::duration fill_in_min = milliseconds{50};
+constexpr core::duration fill_in_max = milliseconds{100};
 
 bool is_ours_to_release(const reply& said) { return said.integer == 1; }
 
@@ -79,7 +86,8 @@ redlock_model::call redlock_model::acquire_call(std::size_t lock, const stores::
                      {set_.config, keys.counter, std::string{who.id.text()},
                       milliseconds_text(who.ttl), std::to_string(proposal), holder_, layout,
                       std::string{ahead_us_max}, line == nullptr ? std::string{} : line->ticket,
-                      line == nullptr ? std::string{} : line->waiter, std::string{waiters_max}}});
+                      line == nullptr ? std::string{} : line->waiter, std::string{waiters_max}},
+                     true});
 }
 
 redlock_model::call redlock_model::raise_call(std::size_t lock, const core::owner_id& id,
@@ -88,7 +96,8 @@ redlock_model::call redlock_model::raise_call(std::size_t lock, const core::owne
   return std::make_shared<script_request>(
       script_request{scripts_.raise,
                      {keys.lock, record_key},
-                     {set_.config, keys.counter, std::string{id.text()}, std::to_string(to)}});
+                     {set_.config, keys.counter, std::string{id.text()}, std::to_string(to)},
+                     true});
 }
 
 redlock_model::call redlock_model::release_call(std::size_t lock, const core::owner_id& id,
@@ -100,7 +109,8 @@ redlock_model::call redlock_model::release_call(std::size_t lock, const core::ow
       script_request{scripts_.release,
                      {keys.lock, keys.queue, keys.next},
                      {std::string{id.text()}, milliseconds_text(set_.node_timeout),
-                      std::string{queue_verb}, std::string{waiter}, std::string{ticket}}});
+                      std::string{queue_verb}, std::string{waiter}, std::string{ticket}},
+                     true});
 }
 
 void redlock_model::give_back(std::size_t node, call what, core::time_point give_up) {
@@ -125,16 +135,18 @@ void redlock_model::ask(std::size_t lock, stores::attempt& who, core::time_point
   }
   if (mine.line) hints_.expect(mine.line->id);
   ++who.asks;
-  here.held[who.id] = {};
+  here.held[who.id] = {everybody(), {}};
   const auto counted_from = in_.now();
+  auto first = ask_first(lock);
   const auto proposal = core::propose(here.last_seen, in_.wall_us());
   const auto valid_until = without_.elapsed ? core::never : core::after(counted_from, who.ttl);
   const auto votes = std::make_shared<vote_model>(
       in_, calls_, set_.node_timeout, *this,
       vote_model::attempt{lock, who.id, who.ttl, mine.line,
                           acquire_call(lock, who, proposal, mine.line.get())},
-      core::quorum_rule{set_.nodes.size(), proposal, valid_until}, without_, set_.resends);
-  votes->start();
+      core::quorum_rule{set_.nodes.size(), proposal, valid_until, std::move(first.nodes)}, without_,
+      set_.resends);
+  votes->start(first.patience);
   votes->wait(until, [this, lock, &who, votes = votes.get(), counted_from, done = std::move(done)] {
     read_verdict(lock, who, votes->machine(), counted_from, done);
   });
@@ -152,18 +164,23 @@ void redlock_model::read_verdict(std::size_t lock, stores::attempt& who,
   const core::grant got{fencing_token{machine.token()}, who.ttl, from, 1};
   switch (outcome) {
     case quorum_outcome::granted: {
-      const bool was_queued = mine.line && mine.line->joined;
       if (mine.line) {
         mine.line->waits = false;
         hints_.forget(mine.line->id);
       }
-      here.held[who.id] = was_queued ? mine.line->waiter : std::string{};
+      auto& kept = here.held[who.id];
+      kept.at = mine.line ? mine.line->at : 0;
+      for (std::size_t i = 0; i < set_.nodes.size(); ++i)
+        kept.at |= machine.was_asked(i) ? only(i) : 0;
+      if (mine.line && mine.line->joined) kept.waiter = mine.line->waiter;
+      if (!machine.asked_all()) fill_in({lock, who.id, who.ttl}, got.token);
       return done(core::answer{got});
     }
     case quorum_outcome::late:
       // Given back already; that it is late is for the caller to see.
       return done(core::answer{got});
     case quorum_outcome::busy: {
+      here.rivals_until = core::after(in_.now(), rivals_remembered);
       auto met = machine.met();
       if (mine.line) {
         hints_.open();
@@ -182,6 +199,31 @@ void redlock_model::read_verdict(std::size_t lock, stores::attempt& who,
   // It may not be asked again, nor withdrawn: some nodes said busy, and have it in line.
   if (mine.line) leave_line(lock, who, mine);
   done(fail(std::move(why)));
+}
+
+// As node_set::ask_first(): all clients of a set know its nodes in the same order here.
+core::first_asked redlock_model::ask_first(std::size_t lock) const {
+  std::vector<core::node_habit> habits;
+  for (const auto& one : calls_)
+    habits.push_back(one->habit());
+  const bool rivals = in_.now() < locks_[lock].rivals_until;
+  return core::ask_first(habits, lock % habits.size(),
+                         rivals ? core::rivals::seen : core::rivals::none_seen, in_.now());
+}
+
+void redlock_model::fill_in(const renewing& one, fencing_token token) {
+  const auto due = core::between(fill_in_min, fill_in_max, random_.bits());
+  in_.at(core::after(in_.now(), due), [this, one, token] {
+    const auto& held = locks_[one.lock].held;
+    const auto known = held.find(one.id);
+    if (known == held.end() && !without_.fill_in_held) return;
+    const auto at = known == held.end() ? node_mask{0} : known->second.at;
+    const auto value = std::string{one.id.text()} + ";holdfast=1;token=" + to_string(token) +
+                       ";block=1;since=0;" + holder_;
+    for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
+      if (!has(at, i)) repair(i, one, value);
+    }
+  });
 }
 
 void redlock_model::leave_line(std::size_t lock, const stores::attempt& who, waiting& mine) {
@@ -237,27 +279,28 @@ bool redlock_model::leaves_line(std::size_t lock, const core::owner_id& id,
                                 const std::string& waiter) {
   const auto known = locks_[lock].held.find(id);
   if (known == locks_[lock].held.end()) return false;
-  known->second = waiter;
+  known->second.waiter = waiter;
   return true;
 }
 
-std::string redlock_model::forget(std::size_t lock, const core::owner_id& id) {
+redlock_model::ours redlock_model::take_out(std::size_t lock, const core::owner_id& id) {
   auto& held = locks_[lock].held;
   const auto known = held.find(id);
-  if (known == held.end()) return {};
-  auto waiter = std::move(known->second);
+  if (known == held.end()) return {everybody(), {}};
+  auto what = std::move(known->second);
   held.erase(known);
-  return waiter;
+  return what;
 }
 
 void redlock_model::release(std::size_t lock, const core::owner_id& id, core::time_point until,
                             on_removal done) {
-  const auto waiter = forget(lock, id);
+  const auto [at, waiter] = take_out(lock, id);
   // A node that is away now must not have it when it comes back.
   const auto give_up = core::after(in_.now(), set_.max_ttl);
   const auto asked = question(calls_);
   const auto what = release_call(lock, id, waiter.empty() ? "" : "leave", waiter, {});
   for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
+    if (!has(at, i)) continue;
     if (without_.owed_release) {
       asked->ask(i, what);
     } else {
@@ -266,13 +309,14 @@ void redlock_model::release(std::size_t lock, const core::owner_id& id, core::ti
   }
   asked->gather(
       until,
-      [this, done = std::move(done)](const auto& answers) {
+      [this, at = at, done = std::move(done)](const auto& answers) {
         std::size_t released = 0;
         std::size_t gone = 0;
         std::size_t taken = 0;
-        for (const auto& one : answers) {
-          if (!one || !*one) continue;
-          const auto said = (*one)->integer;
+        for (std::size_t i = 0; i < answers.size(); ++i) {
+          if (!has(at, i)) ++gone;
+          if (!answers[i] || !*answers[i]) continue;
+          const auto said = (*answers[i])->integer;
           ++(said > 0 ? released : said == 0 ? gone : taken);
         }
         if (released >= majority()) return done(core::removal::released);
@@ -287,10 +331,11 @@ void redlock_model::release(std::size_t lock, const core::owner_id& id, core::ti
 
 void redlock_model::release_later(std::size_t lock, const core::owner_id& id,
                                   core::time_point give_up) {
-  const auto waiter = forget(lock, id);
+  const auto [at, waiter] = take_out(lock, id);
   const auto what = release_call(lock, id, waiter.empty() ? "" : "leave", waiter, {});
-  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
-    give_back(i, what, give_up);
+  for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
+    if (has(at, i)) give_back(i, what, give_up);
+  }
 }
 
 // ---- renewing ----------------------------------------------------------------------------------
@@ -298,7 +343,7 @@ void redlock_model::release_later(std::size_t lock, const core::owner_id& id,
 void redlock_model::renew(const std::vector<renewing>& leases, core::time_point until,
                           on_renewals done) {
   auto script = std::make_shared<script_request>(
-      script_request{scripts_.extend, {record_key}, {set_.config}});
+      script_request{scripts_.extend, {record_key}, {set_.config}, true});
   for (const auto& one : leases) {
     script->keys.push_back(quorum_keys_of(one.lock).lock);
     script->args.emplace_back(one.id.text());
@@ -378,21 +423,29 @@ stores::renewal redlock_model::judge(const renewing& one, core::time_point count
   for (const auto node : repairs_unsure ? gone : round.to_repair())
     repair(node, one, value);
   if (result == outcome::renewed) return {true, loss::none, one.ttl, counted_from, token};
-  if (result == outcome::lost) return {false, round.why(), {}, {}, {}};
+  if (result == outcome::lost) {
+    // What is left of it on a minority is in everybody's way.
+    release_later(one.lock, one.id, core::after(in_.now(), one.ttl));
+    return {false, round.why(), {}, {}, {}};
+  }
   return {};
 }
 
 void redlock_model::repair(std::size_t node, const renewing& one, const std::string& value) {
   const auto holder = stores::redis::parse_holder(value);
   // A lock that is given back is not brought back.
-  if (!holder || !holds(one.lock, one.id)) return;
+  auto& held = locks_[one.lock].held;
+  const auto known = held.find(one.id);
+  if (!holder || (known == held.end() && !without_.fill_in_held)) return;
+  if (known != held.end() && !without_.filled_release) known->second.at |= only(node);
   const auto& keys = quorum_keys_of(one.lock);
-  calls_[node]->send(std::make_shared<script_request>(
-                         script_request{scripts_.repair,
-                                        {keys.lock, record_key},
-                                        {set_.config, keys.counter, value,
-                                         milliseconds_text(one.ttl), to_string(holder->token)}}),
-                     nullptr);
+  calls_[node]->send(
+      std::make_shared<script_request>(script_request{
+          scripts_.repair,
+          {keys.lock, record_key},
+          {set_.config, keys.counter, value, milliseconds_text(one.ttl), to_string(holder->token)},
+          true}),
+      nullptr);
 }
 
 // ---- what the judge asks -----------------------------------------------------------------------
@@ -425,7 +478,7 @@ bool redlock_model::left_line(std::string_view waiter) const {
   // A lease that the nodes lost is not given back; its waiter stays in line where it was.
   return std::none_of(locks_.begin(), locks_.end(), [&](const auto& lock) {
     return std::any_of(lock.held.begin(), lock.held.end(),
-                       [&](const auto& one) { return one.second == waiter; });
+                       [&](const auto& one) { return one.second.waiter == waiter; });
   });
 }
 

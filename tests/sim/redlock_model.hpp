@@ -43,10 +43,14 @@ class redlock_model final : public client_model, public voter_calls {
     std::vector<core::owner_id> unanswered;
     bool asked = false;
   };
+  struct ours {
+    stores::redlock::node_mask at;  // nodes that may have it, or its waiter
+    std::string waiter;             // what its waiter was called in line, if it was there
+  };
   struct per_lock {
     std::uint64_t last_seen = 0;
-    // Leases of ours, not given back, with what their waiter was called in line.
-    std::map<core::owner_id, std::string> held;
+    core::time_point rivals_until{};
+    std::map<core::owner_id, ours> held{};  // leases of ours, not given back
   };
   // What became of a renewal on one node.
   struct extension {
@@ -75,7 +79,12 @@ class redlock_model final : public client_model, public voter_calls {
   void read_verdict(std::size_t lock, stores::attempt& who, const core::quorum_machine& machine,
                     core::time_point counted_from, const on_answer& done);
   void leave_line(std::size_t lock, const stores::attempt& who, waiting& mine);
-  [[nodiscard]] std::string forget(std::size_t lock, const core::owner_id& id);
+  [[nodiscard]] ours take_out(std::size_t lock, const core::owner_id& id);
+  [[nodiscard]] core::first_asked ask_first(std::size_t lock) const;
+  void fill_in(const renewing& one, fencing_token token);
+  [[nodiscard]] stores::redlock::node_mask everybody() const {
+    return stores::redlock::only(set_.nodes.size()) - 1;
+  }
   [[nodiscard]] std::size_t majority() const { return core::majority_of(set_.nodes.size()); }
   [[nodiscard]] std::shared_ptr<question_model> question(const round_model::lines& on) const {
     return std::make_shared<question_model>(in_, on, set_.node_timeout);

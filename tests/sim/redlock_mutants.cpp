@@ -60,8 +60,7 @@ std::vector<mutant> redlock_mutants() {
       leaves_out("repair-unsure", "a node is repaired though no majority has renewed",
                  &left_out::repair_sure),
       planted("repair-unguarded", "a node is repaired that has granted the lock since",
-              {{"redlock/repair", "if (tonumber(record[4]) or 0) > tonumber(ARGV[5]) then",
-                "if false then"}}),
+              {{"redlock/repair", "if own > tonumber(ARGV[5]) then", "if false then"}}),
       leaves_out("answers-of-last-round", "what answered the last renewal counts in this one",
                  &left_out::own_round),
       // Nodes that forget.
@@ -94,6 +93,10 @@ std::vector<mutant> redlock_mutants() {
                  &left_out::silent_release),
       leaves_out("nothing-owed", "a node that was away is not told of a release",
                  &left_out::owed_release),
+      leaves_out("fill-in-late", "a lease is put on the other nodes after it was given back",
+                 &left_out::fill_in_held),
+      leaves_out("fill-in-kept", "a lease is not given back where it was put later",
+                 &left_out::filled_release),
       leaves_out("quorum-no-withdraw", "giving up does not leave the line", &left_out::withdrawing),
   };
 }

@@ -88,6 +88,11 @@ vote_model::vote_model(process& in, const lines& to, core::duration node_timeout
       resends_{resends},
       machine_{rule} {}
 
+void vote_model::start(core::duration patience) {
+  perform(machine_.start());
+  if (!machine_.asked_all()) lose_patience_after(patience);
+}
+
 void vote_model::perform(const core::quorum_machine::steps& steps) {
   using verb = core::quorum_step::verb;
   for (const auto& one : steps) {
@@ -122,6 +127,8 @@ void vote_model::perform(const core::quorum_machine::steps& steps) {
 }
 
 void vote_model::send_acquire(std::size_t node) {
+  if (who_.line) who_.line->at |= stores::redlock::only(node);
+  all()[node]->note_vote_asked();
   client_.acquire_sent(who_.id);
   send(node, who_.acquire, to_acquire);
 }
@@ -152,6 +159,8 @@ void vote_model::on_answer(std::size_t node, std::uint64_t tag, result<reply> an
     v = {.what = kind::failed, .why = std::move(answer.error())};
   } else if (tag == to_acquire) {
     v = read_acquire(*answer);
+    all()[node]->note_refusal(v.what == kind::refused);
+    if (!machine_.decided()) all()[node]->note_vote(since_sent(node));
   } else {
     v = read_raise(*answer, tag);
   }

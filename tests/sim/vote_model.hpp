@@ -7,6 +7,7 @@
 #include "core/quorum_machine.hpp"
 #include "sim/client_model.hpp"
 #include "sim/round_model.hpp"
+#include "stores/redlock/node_set.hpp"
 
 namespace holdfast::sim {
 
@@ -17,6 +18,7 @@ struct place_in_line {
   std::string waiter;
   bool waits = true;    // late answers of earlier attempts must not put it back in line
   bool joined = false;  // a node may have put it in line
+  stores::redlock::node_mask at = 0;  // these
 };
 
 // What an attempt sends, and what it asks its client.
@@ -56,13 +58,15 @@ class vote_model final : public round_model {
   vote_model(process& in, const lines& to, core::duration node_timeout, voter_calls& client,
              attempt who, const core::quorum_rule& rule, const left_out& without, bool resends);
 
-  void start() { perform(machine_.start()); }
+  // `patience`: if only some are asked first.
+  void start(core::duration patience);
   [[nodiscard]] const core::quorum_machine& machine() const noexcept { return machine_; }
 
  private:
   void on_answer(std::size_t node, std::uint64_t tag, result<reply> answer) override;
   void on_silence(std::size_t node) override;
   void on_give_up() override { perform(machine_.on_give_up(in().now())); }
+  void on_delay() override { perform(machine_.on_delay()); }
   bool decided() override { return machine_.decided(); }
   bool waits_for(std::size_t node) override { return machine_.waits_for(node); }
   void perform(const core::quorum_machine::steps& steps);

@@ -107,18 +107,19 @@ void admission_model::read_counters(core::time_point until,
   asked->gather(until, [this, done = std::move(done)](const auto& answers) {
     std::map<std::string, std::uint64_t> highest;
     std::size_t intact = 0;
-    const std::size_t needed = without_.enough_sources ? 1 : core::majority_of(set_.nodes.size());
     for (const auto& answer : answers) {
       if (!answer || !*answer || read_refusal(**answer)) continue;
-      if (without_.enough_sources && intact == needed) break;
       ++intact;
       const auto& fields = (*answer)->items;
       for (std::size_t f = 0; f + 1 < fields.size(); f += 2) {
         if (!fields[f].text.starts_with("c:")) continue;
-        auto& most = highest[fields[f].text];
-        most = std::max(most, stores::redis::read_number(fields[f + 1].text));
+        const auto value = stores::redis::read_number(fields[f + 1].text);
+        auto& most = highest.try_emplace(fields[f].text, value).first->second;
+        // Planted: of one node, which may be the one that knows least.
+        most = without_.enough_sources ? std::min(most, value) : std::max(most, value);
       }
     }
+    const std::size_t needed = without_.enough_sources ? 1 : core::majority_of(set_.nodes.size());
     if (intact < needed) return done(nullptr);
     counters pairs;
     for (const auto& [field, value] : highest) {

@@ -127,6 +127,11 @@ int hunt(const options& how) {
   for (const auto& one : mutants()) {
     if (how.planted != nullptr && how.planted != &one) continue;
     if (how.store && how.store != one.on) continue;
+    if (one.elusive && how.planted == nullptr) {
+      std::printf("%-22s not hunted here, but with --mutant: %s\n", std::string{one.name}.c_str(),
+                  std::string{one.what}.c_str());
+      continue;
+    }
     const auto start = std::chrono::steady_clock::now();
     const auto got =
         run_seeds(first, how.seeds.value_or(mutant_seeds_max), &one, how.threads, one.on);

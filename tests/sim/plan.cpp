@@ -161,6 +161,7 @@ void plan::drop_locks() {
   long_work = random.chance(500) ? 300 : 40;
   locks = 1;
   faults = {fault::vanish, fault::vanish, fault::vanish, fault::stall};
+  if (resends) faults = {fault::cut, fault::cut, fault::cut, fault::vanish};
   manners.slow_per_mille = 40;
   manners.slow_most = random.spread(5, 60) * millisecond;
   fault_every = random.spread(2, 15) * millisecond;

@@ -1,4 +1,6 @@
 // Bugs to plant in the lock on a quorum: those of models/README.md, and some of the client's own.
+#include <set>
+
 #include "sim/run.hpp"
 
 namespace holdfast::sim {
@@ -25,12 +27,19 @@ constexpr std::string_view raise_strictly = "if (tonumber(record[4]) or 0) >= to
 }  // namespace
 
 std::vector<mutant> redlock_mutants() {
+  // Bugs that take a chain of rare events, or that another rule covers for: README.md.
+  const std::set<std::string_view> elusive{"retransmit-fresh", "repair-unsure",
+                                           "repair-unguarded", "read-before-wait",
+                                           "recover-from-one", "recover-from-blank"};
   left_out elapsed;
   elapsed.elapsed = true;
   elapsed.late_check = true;
+  left_out forgotten;
+  forgotten.late_release = true;
+  forgotten.silent_release = true;
   left_out no_wait;
   no_wait.waiting = true;
-  return {
+  std::vector<mutant> all{
       // The order of tokens.
       leaves_out("no-write-back", "the highest counter, plus one, is taken without raising to it",
                  &left_out::write_back),
@@ -87,10 +96,10 @@ std::vector<mutant> redlock_mutants() {
       // Giving back.
       planted("quorum-release-any", "a release does not compare owners",
               {{"redlock/release", "string.sub(held, 1, 33) == ARGV[1] .. ';'", "true"}}),
-      leaves_out("late-grant-kept", "what is granted after a refusal is not given back",
-                 &left_out::late_release),
-      leaves_out("silent-kept", "nodes that did not answer are not told of a refusal",
-                 &left_out::silent_release),
+      // Each of the two covers for the other: a release goes behind the acquire, or the answer to
+      // the acquire brings it about.
+      planted("forgotten-release", "after a refusal, nodes that had not answered keep the lock", {},
+              forgotten),
       leaves_out("nothing-owed", "a node that was away is not told of a release",
                  &left_out::owed_release),
       leaves_out("fill-in-late", "a lease is put on the other nodes after it was given back",
@@ -99,6 +108,9 @@ std::vector<mutant> redlock_mutants() {
                  &left_out::filled_release),
       leaves_out("quorum-no-withdraw", "giving up does not leave the line", &left_out::withdrawing),
   };
+  for (auto& one : all)
+    one.elusive = elusive.contains(one.name);
+  return all;
 }
 
 }  // namespace holdfast::sim

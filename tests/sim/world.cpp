@@ -152,7 +152,10 @@ verdict world::run() {
     // What is on its way slowly still arrives, and clients connect again at their own pace.
     calm_from_ = from + the.manners.slow_most + reconnect_pace;
     if (is_quorum()) calm_from_ = *calm_from_ + reconnect_pace;
-    if (set_began_anew_) calm_from_ = *calm_from_ + 2 * the.max_ttl.count() + told_within;
+    // A set that begins anew waits for max_ttl first, by the nodes' clocks.
+    if (set_began_anew_) {
+      calm_from_ = *calm_from_ + 2 * the.max_ttl.count() + told_within + stepped_back_;
+    }
     if (is_quorum()) time.at(*calm_from_ + told_within, [this] { check_given_back(); });
   });
   const auto limit = [this] {

@@ -78,6 +78,8 @@ class client_model {
 
   // Whether an ask of this attempt was sent and never answered: it may still arrive.
   [[nodiscard]] virtual bool may_arrive_late(const stores::attempt& who) const = 0;
+  // Whether an attempt that was withdrawn for sure is never at any node again.
+  [[nodiscard]] virtual bool withdrawn_for_good(const stores::attempt& who) const = 0;
   // As seen from outside: the store has the lock for this id.
   [[nodiscard]] virtual bool has_at_store(std::size_t lock, const core::owner_id& id) = 0;
   // Whether this client asked with this id, does not want the lock any more, and has seen to it

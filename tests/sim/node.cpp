@@ -32,6 +32,13 @@ std::optional<core::owner_id> node::owner_of(std::string_view key) {
   return core::owner_id::parse(std::string_view{*value}.substr(0, core::owner_id::digits));
 }
 
+bool node::has_firmly(std::string_view key, const core::owner_id& id) {
+  const auto* found = data.find(key, wall_us() / 1000);
+  const auto* value = found == nullptr ? nullptr : std::get_if<std::string>(&found->value);
+  return value != nullptr && value->starts_with(id.text()) &&
+         value->find(";token=0;") == std::string::npos;
+}
+
 void node::unsubscribe(connection& who) {
   for (auto& [channel, all] : listeners_)
     std::erase(all, &who);

@@ -32,6 +32,7 @@ class redis_model final : public client_model {
   void renew(const std::vector<renewing>& leases, core::time_point until,
              on_renewals done) override;
   [[nodiscard]] bool may_arrive_late(const stores::attempt& who) const override;
+  [[nodiscard]] bool withdrawn_for_good(const stores::attempt&) const override { return true; }
   [[nodiscard]] bool has_at_store(std::size_t lock, const core::owner_id& id) override;
   // Not followed up: on one node, whoever asks next finds out.
   [[nodiscard]] bool gave_back(std::size_t, const core::owner_id&) const override { return false; }

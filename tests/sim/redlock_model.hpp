@@ -29,6 +29,10 @@ class redlock_model final : public client_model, public voter_calls {
   void renew(const std::vector<renewing>& leases, core::time_point until,
              on_renewals done) override;
   [[nodiscard]] bool may_arrive_late(const stores::attempt& who) const override;
+  // Sure of a majority only: elsewhere it may still arrive.
+  [[nodiscard]] bool withdrawn_for_good(const stores::attempt& who) const override {
+    return !may_arrive_late(who);
+  }
   [[nodiscard]] bool has_at_store(std::size_t lock, const core::owner_id& id) override;
   [[nodiscard]] bool gave_back(std::size_t lock, const core::owner_id& id) const override;
   [[nodiscard]] bool left_line(std::string_view waiter) const override;

@@ -122,7 +122,7 @@ void worker::finish(const current& what) {
   const auto outcome = what->machine->outcome();
   if (outcome == acquire_outcome::granted) return hold(what);
   const auto id = what->who.id;
-  if (what->withdrawn_surely && !in_.client_of(process_).may_arrive_late(what->who)) {
+  if (what->withdrawn_surely && in_.client_of(process_).withdrawn_for_good(what->who)) {
     in_.judge.over(id);
   }
   if (traced()) {

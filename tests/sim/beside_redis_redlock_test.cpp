@@ -132,6 +132,9 @@ TEST(SimulatedRedis, RunsTheScriptsOfAQuorumAsRedisDoes) {
     both.clear();
     random_stream random{seed, 2};
     script_source source{random, both};
+    static_cast<void>(
+        both.eval(scripts::admit.source, {std::string{stores::redlock::record_key}},
+                  {"set-0", "n1,n2,n3", "2500", both.run_id(), "new", "0", both.run_id()}));
     for (int step = 0; step < steps; ++step) {
       const auto call = source.next();
       auto said = both.eval(call.script->source, call.keys, call.args);

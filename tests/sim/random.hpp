@@ -9,18 +9,12 @@ namespace holdfast::sim {
 // more draw in one place does not change what happens in another.
 class random_stream {
  public:
+  // Both are scrambled first: a generator that counts on from its seed would give the next seed the
+  // same numbers, one further on.
   explicit random_stream(std::uint64_t seed, std::uint64_t salt = 0) noexcept
-      : state_{seed * 0x9e3779b97f4a7c15ULL + salt * 0xd1342543de82ef95ULL} {
-    static_cast<void>(bits());
-  }
+      : state_{scrambled(scrambled(seed + step) ^ (salt * 0xd1342543de82ef95ULL))} {}
 
-  [[nodiscard]] std::uint64_t bits() noexcept {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
+  [[nodiscard]] std::uint64_t bits() noexcept { return scrambled(state_ += step); }
   // Both ends included.
   [[nodiscard]] std::int64_t between(std::int64_t least, std::int64_t most) noexcept {
     const auto span = static_cast<std::uint64_t>(most - least) + 1;
@@ -39,6 +33,12 @@ class random_stream {
   }
 
  private:
+  static constexpr std::uint64_t step = 0x9e3779b97f4a7c15ULL;
+  [[nodiscard]] static constexpr std::uint64_t scrambled(std::uint64_t z) noexcept {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
   std::uint64_t state_;
 };
 

@@ -27,8 +27,8 @@ inline constexpr int slow_factor = 3;
 inline constexpr duration slow_slack = std::chrono::microseconds{300};
 
 struct first_asked {
-  std::vector<std::size_t> nodes{};  // empty: all
-  duration patience{};               // then the others are asked as well
+  std::vector<std::size_t> nodes{};     // empty: all
+  duration patience = duration::max();  // then the others are asked as well
 };
 
 enum class rivals { none_seen, seen };

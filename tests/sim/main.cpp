@@ -127,14 +127,14 @@ int hunt(const options& how) {
   for (const auto& one : mutants()) {
     if (how.planted != nullptr && how.planted != &one) continue;
     if (how.store && how.store != one.on) continue;
-    if (one.elusive && how.planted == nullptr) {
-      std::printf("%-22s not hunted here, but with --mutant: %s\n", std::string{one.name}.c_str(),
+    const auto most = how.seeds.value_or(mutant_seeds_max);
+    if (one.elusive && most < mutant_seeds_max) {
+      std::printf("%-22s takes more seeds than these: %s\n", std::string{one.name}.c_str(),
                   std::string{one.what}.c_str());
       continue;
     }
     const auto start = std::chrono::steady_clock::now();
-    const auto got =
-        run_seeds(first, how.seeds.value_or(mutant_seeds_max), &one, how.threads, one.on);
+    const auto got = run_seeds(first, most, &one, how.threads, one.on);
     if (!got.failing_seed) ++survivors;
     std::printf("%-22s %8llu %7.1f  %-26s %s\n", std::string{one.name}.c_str(),
                 static_cast<unsigned long long>(

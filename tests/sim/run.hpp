@@ -19,7 +19,7 @@ struct mutant {
   std::vector<edit> edits{};
   left_out without{};
   store_kind on = store_kind::redis;
-  // Not found within thousands of seeds so far: hunted only by its name.
+  // Takes many thousands of seeds: hunted only where there is time for as many.
   bool elusive = false;
 };
 [[nodiscard]] const std::vector<mutant>& mutants();

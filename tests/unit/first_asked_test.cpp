@@ -32,6 +32,7 @@ TEST(FirstAsked, IsEverybodyIfSomebodyWasNotAskedLately) {
   auto nodes = healthy(5);
   nodes[3].asked_at = now - core::asked_all_within - 1ns;
   EXPECT_TRUE(ask_first(nodes, 0, alone, now).nodes.empty());
+  EXPECT_EQ(ask_first(nodes, 0, alone, now).patience, core::duration::max()) << "nobody is late";
   EXPECT_TRUE(ask_first(std::vector<node_habit>(5), 0, alone, now).nodes.empty()) << "never asked";
 }
 

@@ -169,11 +169,12 @@ void redlock_model::read_verdict(std::size_t lock, stores::attempt& who,
         hints_.forget(mine.line->id);
       }
       auto& kept = here.held[who.id];
-      kept.at = mine.line ? mine.line->at : 0;
+      node_mask asked = 0;
       for (std::size_t i = 0; i < set_.nodes.size(); ++i)
-        kept.at |= machine.was_asked(i) ? only(i) : 0;
+        asked |= machine.was_asked(i) ? only(i) : 0;
+      kept.at = asked | (mine.line ? mine.line->at : 0);
       if (mine.line && mine.line->joined) kept.waiter = mine.line->waiter;
-      if (!machine.asked_all()) fill_in({lock, who.id, who.ttl}, got.token);
+      if (!machine.asked_all()) fill_in({lock, who.id, who.ttl}, got.token, asked);
       return done(core::answer{got});
     }
     case quorum_outcome::late:
@@ -211,17 +212,14 @@ core::first_asked redlock_model::ask_first(std::size_t lock) const {
                          rivals ? core::rivals::seen : core::rivals::none_seen, in_.now());
 }
 
-void redlock_model::fill_in(const renewing& one, fencing_token token) {
+void redlock_model::fill_in(const renewing& one, fencing_token token, node_mask asked) {
   const auto due = core::between(fill_in_min, fill_in_max, random_.bits());
-  in_.at(core::after(in_.now(), due), [this, one, token] {
-    const auto& held = locks_[one.lock].held;
-    const auto known = held.find(one.id);
-    if (known == held.end() && !without_.fill_in_held) return;
-    const auto at = known == held.end() ? node_mask{0} : known->second.at;
+  in_.at(core::after(in_.now(), due), [this, one, token, asked] {
+    if (!holds(one.lock, one.id) && !without_.fill_in_held) return;
     const auto value = std::string{one.id.text()} + ";holdfast=1;token=" + to_string(token) +
                        ";block=1;since=0;" + holder_;
     for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
-      if (!has(at, i)) repair(i, one, value);
+      if (!has(asked, i)) repair(i, one, value);
     }
   });
 }

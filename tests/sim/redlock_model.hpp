@@ -85,7 +85,7 @@ class redlock_model final : public client_model, public voter_calls {
   void leave_line(std::size_t lock, const stores::attempt& who, waiting& mine);
   [[nodiscard]] ours take_out(std::size_t lock, const core::owner_id& id);
   [[nodiscard]] core::first_asked ask_first(std::size_t lock) const;
-  void fill_in(const renewing& one, fencing_token token);
+  void fill_in(const renewing& one, fencing_token token, stores::redlock::node_mask asked);
   [[nodiscard]] stores::redlock::node_mask everybody() const {
     return stores::redlock::only(set_.nodes.size()) - 1;
   }

@@ -169,7 +169,7 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
         kept.at = verdict.asked | (mine.line ? mine.line->at.load() : 0);
         if (mine.line && mine.line->joined) kept.waiter = mine.line->waiter;
       }
-      if (verdict.asked != set_->everybody()) fill_in(who, got);
+      if (verdict.asked != set_->everybody()) fill_in(who, got, verdict.asked);
       return core::answer{got};
     }
     case core::quorum_outcome::late:
@@ -296,17 +296,10 @@ redlock_lock::ours redlock_lock::take_out(const core::owner_id& id) {
 }
 
 // Not at once: most leases that are taken often are given back before that, and need it never.
-void redlock_lock::fill_in(const attempt& who, const core::grant& got) {
-  set_->soon([weak = weak_from_this(), id = who.id, label = who.label, got] {
+void redlock_lock::fill_in(const attempt& who, const core::grant& got, node_mask asked) {
+  set_->soon([weak = weak_from_this(), id = who.id, label = who.label, got, asked] {
     const auto self = weak.lock();
-    if (!self) return;
-    node_mask missing = 0;
-    {
-      const std::lock_guard guard{self->m_};
-      const auto known = self->held_.find(id);
-      if (known == self->held_.end()) return;
-      missing = self->set_->everybody() & ~known->second.at;
-    }
+    if (!self || !self->holds(id)) return;
     const auto since =
         std::chrono::duration_cast<std::chrono::seconds>(runtime::wall_now().time_since_epoch());
     const auto value = std::string{id.text()} + ";holdfast=" + layout_text +
@@ -314,7 +307,7 @@ void redlock_lock::fill_in(const attempt& who, const core::grant& got) {
                        ";block=1;since=" + std::to_string(since.count()) + "000;" +
                        redis::describe_holder(self->set_->host, ::getpid(), label);
     for (std::size_t i = 0; i < self->set_->nodes().size(); ++i) {
-      if (has(missing, i)) self->repair(i, id, value, got.ttl);
+      if (!has(asked, i)) self->repair(i, id, value, got.ttl);
     }
   });
 }

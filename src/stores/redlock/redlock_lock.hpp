@@ -88,8 +88,8 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   };
   // What is known of a lease that is given back now.
   [[nodiscard]] ours take_out(const core::owner_id& id);
-  // Puts a fresh lease on the nodes that were not asked.
-  void fill_in(const attempt& who, const core::grant& got);
+  // Puts a fresh lease on the other nodes than those that were asked for it.
+  void fill_in(const attempt& who, const core::grant& got, node_mask asked);
 
   // Protected by m_: leases of ours, not given back. Only those are repaired.
   std::map<core::owner_id, ours> held_;

@@ -190,8 +190,7 @@ void line::connect() {
   const auto until = core::after(runtime::now(), connect_patience);
   auto fd = dialer_.open_apart(until);
   if (!fd) return went_down(std::move(fd.error()));
-  auto fresh = std::shared_ptr<opened>{
-      new opened{{std::move(*fd), node(), core::duration::zero(), reply_patience_}, {}}};
+  auto fresh = std::make_shared<opened>(std::move(*fd), node(), reply_patience_);
   auto run_id = tell_.prepare(fresh->to, until);
   if (!run_id) return went_down(std::move(run_id.error()));
   fresh->run_id = std::move(*run_id);

@@ -129,8 +129,10 @@ class line : public std::enable_shared_from_this<line> {
   [[nodiscard]] on_reply owing(const request& what, core::time_point give_up, on_reply done);
   // A connection, and whose it is.
   struct opened {
+    opened(runtime::unique_fd fd, const std::string& node, core::duration reply_patience)
+        : to{std::move(fd), node, core::duration::zero(), reply_patience} {}
     redis::channel to;
-    std::string run_id;
+    std::string run_id{};
   };
   bool post(const std::shared_ptr<opened>& on, const request& what, on_reply& done);
   void on_answer(const std::shared_ptr<opened>& on, const request& what, const on_reply& done,

@@ -145,6 +145,7 @@ constexpr std::string_view by_hand =
 
 result<void> allowed(const node_set& from, const node_set& to, const std::vector<traveller>& all) {
   std::vector<core::changing_node> nodes;
+  nodes.reserve(all.size());
   for (const auto& one : all)
     nodes.push_back({one.as, one.is});
   switch (core::judge_change(nodes)) {

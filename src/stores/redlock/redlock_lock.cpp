@@ -119,13 +119,7 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   auto& mine = memory_of(who);
   // An id is for one attempt only: what an earlier one left on its way must not touch this one.
   if (std::exchange(mine.asked, true)) who.id = runtime::fresh_owner();
-  if (who.may_wait && !mine.line) {
-    mine.line = std::make_shared<place_in_line>();
-    mine.line->id = runtime::fresh_owner();
-    if (mine.ticket.empty()) mine.ticket = std::to_string(wall_us());
-    mine.line->ticket = mine.ticket;
-    mine.line->waiter = std::string{mine.line->id.text()} + std::string{set_->waiting().inbox()};
-  }
+  if (who.may_wait && !mine.line) mine.line = join_line(mine);
   if (mine.line) set_->waiting().expect(mine.line->id);
   ++who.asks;
 
@@ -191,6 +185,15 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   // It may not be asked again, nor withdrawn: some nodes said busy, and have it in line.
   if (mine.line) leave_line(who, mine);
   return fail(std::move(verdict.why));
+}
+
+std::shared_ptr<place_in_line> redlock_lock::join_line(waiting& mine) const {
+  auto place = std::make_shared<place_in_line>();
+  place->id = runtime::fresh_owner();
+  if (mine.ticket.empty()) mine.ticket = std::to_string(wall_us());
+  place->ticket = mine.ticket;
+  place->waiter = std::string{place->id.text()} + std::string{set_->waiting().inbox()};
+  return place;
 }
 
 void redlock_lock::leave_line(const attempt& who, waiting& mine) {

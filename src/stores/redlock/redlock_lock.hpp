@@ -23,6 +23,8 @@ struct extension {
 };
 [[nodiscard]] extension read_extension(const redisReply& answer);
 
+struct place_in_line;
+
 class redlock_lock final : public store_lock, public std::enable_shared_from_this<redlock_lock> {
  public:
   redlock_lock(std::shared_ptr<node_set> on, std::string key);
@@ -67,6 +69,7 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
  private:
   struct waiting;
   [[nodiscard]] waiting& memory_of(attempt& who) const;
+  [[nodiscard]] std::shared_ptr<place_in_line> join_line(waiting& mine) const;
   void leave_line(const attempt& who, waiting& mine);
   [[nodiscard]] std::vector<node_view> look(core::time_point until);
   void repair(std::size_t node, const core::owner_id& id, const std::string& value,

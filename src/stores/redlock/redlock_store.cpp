@@ -163,6 +163,7 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
       seen.push_back(read_views(answers[i], count, set_->names()[i], set_->set()));
     for (std::size_t k = 0; k < count; ++k) {
       std::vector<node_view> views;
+      views.reserve(seen.size());
       for (auto& one : seen)
         views.push_back(std::move(one[k]));
       auto status = judge_status(all_keys[from + k].substr(set_->config.prefix.size()), views);

@@ -1,6 +1,4 @@
 // Bugs to plant in the lock on a quorum: those of models/README.md, and some of the client's own.
-#include <set>
-
 #include "sim/run.hpp"
 
 namespace holdfast::sim {
@@ -27,10 +25,6 @@ constexpr std::string_view raise_strictly = "if (tonumber(record[4]) or 0) >= to
 }  // namespace
 
 std::vector<mutant> redlock_mutants() {
-  // Bugs that take a chain of rare events: README.md.
-  const std::set<std::string_view> elusive{"retransmit-fresh", "repair-unguarded",
-                                           "recover-from-one", "recover-from-blank",
-                                           "read-before-wait", "repair-unsure"};
   left_out elapsed;
   elapsed.elapsed = true;
   elapsed.late_check = true;
@@ -39,7 +33,7 @@ std::vector<mutant> redlock_mutants() {
   forgotten.silent_release = true;
   left_out no_wait;
   no_wait.waiting = true;
-  std::vector<mutant> all{
+  return {
       // The order of tokens.
       leaves_out("no-write-back", "the highest counter, plus one, is taken without raising to it",
                  &left_out::write_back),
@@ -108,9 +102,6 @@ std::vector<mutant> redlock_mutants() {
                  &left_out::filled_release),
       leaves_out("quorum-no-withdraw", "giving up does not leave the line", &left_out::withdrawing),
   };
-  for (auto& one : all)
-    one.elusive = elusive.contains(one.name);
-  return all;
 }
 
 }  // namespace holdfast::sim

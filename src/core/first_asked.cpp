@@ -12,7 +12,8 @@ first_asked ask_first(std::span<const node_habit> nodes, std::size_t begin_with,
   std::vector<duration> typical;
   for (const auto& one : nodes) {
     const bool may_be_skipped = others == rivals::seen && !one.doubtful;
-    if (!may_be_skipped && now - one.asked_at > asked_all_within) return {};
+    const bool lately = one.asked_at && now - *one.asked_at <= asked_all_within;
+    if (!may_be_skipped && !lately) return {};
     if (!one.doubtful) typical.push_back(one.typical);
   }
   if (typical.size() < majority || majority == nodes.size()) return {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,8 +12,8 @@ namespace holdfast::core {
 
 // How one node has been answering.
 struct node_habit {
-  duration typical{};     // from question to answer
-  time_point asked_at{};  // when it was last asked for a vote
+  duration typical{};                    // from question to answer
+  std::optional<time_point> asked_at{};  // when it was last asked for a vote
   bool late = false;      // not long ago, its answer was not there when it was needed
   bool doubtful = false;  // down, silent, or refused when it was last asked
 };
@@ -29,6 +30,34 @@ inline constexpr duration slow_slack = std::chrono::microseconds{300};
 struct first_asked {
   std::vector<std::size_t> nodes{};     // empty: all
   duration patience = duration::max();  // then the others are asked as well
+};
+
+// Learns a node's habit from votes. What is read after the decision may have come at any time and
+// tells nothing: it is not told here. A value type, not thread-safe.
+class vote_habit {
+ public:
+  // How long one that was late is asked after the others.
+  static constexpr duration late_rest = std::chrono::milliseconds{100};
+
+  void on_asked(time_point now) noexcept { asked_at_ = now; }
+  // It was not there when it was needed.
+  void on_late(time_point now) noexcept { late_until_ = after(now, late_rest); }
+  void on_vote(duration took) noexcept {
+    typical_ = typical_ == duration::zero() ? took : typical_ + (took - typical_) / weight;
+  }
+  void on_answer(bool refused) noexcept { refused_ = refused; }
+
+  // `unfit`: it is down or silent.
+  [[nodiscard]] node_habit look(time_point now, bool unfit) const noexcept {
+    return {typical_, asked_at_, now < late_until_, unfit || refused_};
+  }
+
+ private:
+  static constexpr int weight = 8;
+  duration typical_{};
+  std::optional<time_point> asked_at_{};
+  time_point late_until_{};
+  bool refused_ = false;
 };
 
 enum class rivals { none_seen, seen };

@@ -112,20 +112,19 @@ quorum_machine::steps quorum_machine::on_give_up(time_point now) {
   return refuse(holds && now >= rule_.valid_until ? quorum_outcome::late : kind_of_refusal());
 }
 
+bool quorum_machine::is_awaited(const place& one) noexcept {
+  return !one.silent && (one.is == state::asked || (one.is == state::holds && one.raising != 0));
+}
+
 bool quorum_machine::waits_for(std::size_t node) const noexcept {
-  const auto& one = places_[node];
-  return !decided() && !one.silent &&
-         (one.is == state::asked || (one.is == state::holds && one.raising != 0));
+  return !decided() && is_awaited(places_[node]);
 }
 
 bool quorum_machine::waits_for_all() const noexcept {
   const auto there = count([&](const place& p) {
     return p.is == state::holds && (raise_to_ == 0 || p.raised == raise_to_);
   });
-  const auto coming = count([](const place& p) {
-    return !p.silent && (p.is == state::asked || (p.is == state::holds && p.raising != 0));
-  });
-  return there + coming <= majority_of(places_.size());
+  return there + count(is_awaited) <= majority_of(places_.size());
 }
 
 bool quorum_machine::may_hold(std::size_t node) const noexcept {

@@ -140,6 +140,7 @@ class quorum_machine {
     std::optional<vote> said{};
   };
 
+  [[nodiscard]] static bool is_awaited(const place& one) noexcept;
   void take(place& from, vote v);
   [[nodiscard]] steps evaluate(time_point now);
   [[nodiscard]] steps ask_the_rest();

@@ -13,7 +13,7 @@ namespace {
 using stores::redis::milliseconds_text;
 using is = core::node_report::standing;
 
-// As in stores/redlock/node_set.cpp.
+// As in stores/redlock/admitting.cpp.
 constexpr core::duration look_patience = std::chrono::seconds{1};
 constexpr core::duration look_pause_max = std::chrono::seconds{1};
 constexpr core::duration look_pause_min = std::chrono::milliseconds{20};
@@ -112,7 +112,7 @@ void admission_model::read_counters(core::time_point until,
       ++intact;
       const auto& fields = (*answer)->items;
       for (std::size_t f = 0; f + 1 < fields.size(); f += 2) {
-        if (!fields[f].text.starts_with("c:")) continue;
+        if (!stores::redlock::is_counter(fields[f].text)) continue;
         const auto value = stores::redis::read_number(fields[f + 1].text);
         auto& most = highest.try_emplace(fields[f].text, value).first->second;
         // Planted: of one node, which may be the one that knows least.

@@ -9,7 +9,6 @@
 #include "core/backoff.hpp"
 #include "core/first_asked.hpp"
 #include "sim/link_model.hpp"
-#include "stores/redlock/line.hpp"
 
 namespace holdfast::sim {
 
@@ -37,13 +36,8 @@ class line_model {
   [[nodiscard]] bool doubtful() const noexcept { return silent_ || down_; }
   [[nodiscard]] bool connecting() const noexcept { return channel_ == nullptr && !down_; }
   void mark_silent() noexcept { silent_ = true; }
-  void note_vote_asked() { asked_at_ = in_.now(); }
-  void note_late_vote() { late_until_ = core::after(in_.now(), stores::redlock::line::late_rest); }
-  void note_vote(core::duration took) { typical_ = typical_ + (took - typical_) / 8; }
-  void note_refusal(bool refused) { refused_ = refused; }
-  [[nodiscard]] core::node_habit habit() const {
-    return {typical_, asked_at_, in_.now() < late_until_, doubtful() || refused_};
-  }
+  core::vote_habit habit{};
+  [[nodiscard]] core::node_habit look() const { return habit.look(in_.now(), doubtful()); }
 
  private:
   struct queued {
@@ -72,10 +66,6 @@ class line_model {
   core::backoff pace_;
   bool silent_ = false;
   bool down_ = false;
-  bool refused_ = false;
-  core::time_point asked_at_{};
-  core::time_point late_until_{};
-  core::duration typical_{};
   bool under_way_ = false;  // a connection is being made, or planned
   channel_model* channel_ = nullptr;
   std::vector<std::unique_ptr<channel_model>> all_;

@@ -206,7 +206,7 @@ void redlock_model::read_verdict(std::size_t lock, stores::attempt& who,
 core::first_asked redlock_model::ask_first(std::size_t lock) const {
   std::vector<core::node_habit> habits;
   for (const auto& one : calls_)
-    habits.push_back(one->habit());
+    habits.push_back(one->look());
   const bool rivals = in_.now() < locks_[lock].rivals_until;
   return core::ask_first(habits, lock % habits.size(),
                          rivals ? core::rivals::seen : core::rivals::none_seen, in_.now());
@@ -216,8 +216,7 @@ void redlock_model::fill_in(const renewing& one, fencing_token token, node_mask 
   const auto due = core::between(fill_in_min, fill_in_max, random_.bits());
   in_.at(core::after(in_.now(), due), [this, one, token, asked] {
     if (!holds(one.lock, one.id) && !without_.fill_in_held) return;
-    const auto value = std::string{one.id.text()} + ";holdfast=1;token=" + to_string(token) +
-                       ";block=1;since=0;" + holder_;
+    const auto value = stores::redis::value_begins(one.id, token) + ";block=1;since=0;" + holder_;
     for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
       if (!has(asked, i)) repair(i, one, value);
     }

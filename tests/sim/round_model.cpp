@@ -58,7 +58,7 @@ void round_model::lose_patience_after(core::duration patience) {
     const auto self = weak.lock();
     if (!self || !self->done_ || self->decided()) return;
     for (std::size_t i = 0; i < self->lines_.size(); ++i) {
-      if (self->waits_for(i)) self->lines_[i]->note_late_vote();
+      if (self->waits_for(i)) self->lines_[i]->habit.on_late(self->in_.now());
     }
     self->on_delay();
     self->progress();

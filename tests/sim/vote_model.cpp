@@ -20,12 +20,18 @@ std::optional<core::duration> left(const reply& pttl) {
   return std::chrono::milliseconds{pttl.integer};
 }
 
-core::vote read_acquire(const reply& answer) {
-  if (auto why = read_refusal(answer)) return {.what = kind::refused, .why = std::move(*why)};
-  const auto& fields = answer.items;
-  if (fields.empty()) {
-    return {.what = kind::failed, .why = {errc::incompatible, answer.shown(), {}}};
+// What is no vote: a refusal, or an answer of a shape that no script gives.
+std::optional<core::vote> read_no_vote(const reply& answer) {
+  if (auto why = read_refusal(answer)) {
+    return core::vote{.what = kind::refused, .why = std::move(*why)};
   }
+  if (!answer.items.empty()) return std::nullopt;
+  return core::vote{.what = kind::failed, .why = {errc::incompatible, answer.shown(), {}}};
+}
+
+core::vote read_acquire(const reply& answer) {
+  if (auto none = read_no_vote(answer)) return std::move(*none);
+  const auto& fields = answer.items;
   switch (fields[0].integer) {
     case 1:
       return {.what = kind::fresh};
@@ -42,11 +48,8 @@ core::vote read_acquire(const reply& answer) {
 }
 
 core::vote read_raise(const reply& answer, std::uint64_t asked) {
-  if (auto why = read_refusal(answer)) return {.what = kind::refused, .why = std::move(*why)};
+  if (auto none = read_no_vote(answer)) return std::move(*none);
   const auto& fields = answer.items;
-  if (fields.empty()) {
-    return {.what = kind::failed, .why = {errc::incompatible, answer.shown(), {}}};
-  }
   switch (fields[0].integer) {
     case 1:
       return {.what = kind::raised, .counter = asked, .asked = asked};
@@ -128,7 +131,7 @@ void vote_model::perform(const core::quorum_machine::steps& steps) {
 
 void vote_model::send_acquire(std::size_t node) {
   if (who_.line) who_.line->at |= stores::redlock::only(node);
-  all()[node]->note_vote_asked();
+  all()[node]->habit.on_asked(in().now());
   client_.acquire_sent(who_.id);
   send(node, who_.acquire, to_acquire);
 }
@@ -159,8 +162,8 @@ void vote_model::on_answer(std::size_t node, std::uint64_t tag, result<reply> an
     v = {.what = kind::failed, .why = std::move(answer.error())};
   } else if (tag == to_acquire) {
     v = read_acquire(*answer);
-    all()[node]->note_refusal(v.what == kind::refused);
-    if (!machine_.decided()) all()[node]->note_vote(since_sent(node));
+    all()[node]->habit.on_answer(v.what == kind::refused);
+    if (!machine_.decided()) all()[node]->habit.on_vote(since_sent(node));
   } else {
     v = read_raise(*answer, tag);
   }

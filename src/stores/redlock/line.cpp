@@ -247,17 +247,29 @@ void line::went_down(failure why) {
   }
 }
 
-// Two threads at once may lose a sample, which does no harm.
-void line::note_vote(core::duration took) noexcept {
-  constexpr int weight = 8;
-  const auto before = typical_.load();
-  typical_ = before == 0 ? took.count() : before + (took.count() - before) / weight;
+void line::note_vote_asked(core::time_point now) {
+  const std::lock_guard guard{habit_m_};
+  habit_.on_asked(now);
 }
 
-core::node_habit line::habit(core::time_point now) const noexcept {
-  const bool late = now.time_since_epoch().count() < late_until_;
-  return {core::duration{typical_}, core::time_point{core::duration{asked_at_}}, late,
-          doubtful() || refused_};
+void line::note_late_vote(core::time_point now) {
+  const std::lock_guard guard{habit_m_};
+  habit_.on_late(now);
+}
+
+void line::note_vote(core::duration took) {
+  const std::lock_guard guard{habit_m_};
+  habit_.on_vote(took);
+}
+
+void line::note_answer(bool refused) {
+  const std::lock_guard guard{habit_m_};
+  habit_.on_answer(refused);
+}
+
+core::node_habit line::habit(core::time_point now) const {
+  const std::lock_guard guard{habit_m_};
+  return habit_.look(now, doubtful());
 }
 
 bool line::sweep() {

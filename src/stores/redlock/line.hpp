@@ -62,9 +62,6 @@ class line : public std::enable_shared_from_this<line> {
   // Connecting and logging in: longer than an answer may take, for it is several.
   static constexpr core::duration connect_patience = std::chrono::milliseconds{500};
 
-  // How long one that was late is asked after the others.
-  static constexpr core::duration late_rest = std::chrono::milliseconds{100};
-
   using on_reply = redis::channel::on_reply;
   // Runs on a fresh connection before anything else is sent on it, in the background; gives the
   // server's run_id.
@@ -92,18 +89,12 @@ class line : public std::enable_shared_from_this<line> {
   [[nodiscard]] bool doubtful() const noexcept { return silent_ || down_; }
   [[nodiscard]] bool connecting() const;
   void mark_silent() noexcept { silent_ = true; }
-  // For choosing whom to ask first: a vote was asked for; it was not there when it was needed; it
-  // was, after so long. What is read after the decision may have come at any time and tells
-  // nothing.
-  void note_vote_asked(core::time_point now) noexcept {
-    asked_at_ = now.time_since_epoch().count();
-  }
-  void note_late_vote(core::time_point now) noexcept {
-    late_until_ = core::after(now, late_rest).time_since_epoch().count();
-  }
-  void note_vote(core::duration took) noexcept;
-  void note_refusal(bool refused) noexcept { refused_ = refused; }
-  [[nodiscard]] core::node_habit habit(core::time_point now) const noexcept;
+  // For choosing whom to ask first: as core::vote_habit.
+  void note_vote_asked(core::time_point now);
+  void note_late_vote(core::time_point now);
+  void note_vote(core::duration took);
+  void note_answer(bool refused);
+  [[nodiscard]] core::node_habit habit(core::time_point now) const;
   // The connection, to be polled and swept; none if it is not open, and then `tell` (if any) rings
   // when that changes.
   [[nodiscard]] std::shared_ptr<redis::channel> current(const std::shared_ptr<bell>& tell = {});
@@ -150,11 +141,8 @@ class line : public std::enable_shared_from_this<line> {
   const hooks tell_;
   std::atomic<bool> silent_{false};
   std::atomic<bool> down_{false};
-  std::atomic<bool> refused_{false};
-  std::atomic<core::duration::rep> asked_at_{core::time_point::min().time_since_epoch().count() /
-                                             2};
-  std::atomic<core::duration::rep> typical_{0};
-  std::atomic<core::duration::rep> late_until_{0};
+  mutable std::mutex habit_m_;
+  core::vote_habit habit_;  // protected by habit_m_
 
   mutable std::mutex m_;
   // Protected by m_.

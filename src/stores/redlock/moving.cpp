@@ -109,7 +109,6 @@ template <class Concerned>
 void ask(std::vector<traveller>& all, const node_set& from, const node_set& to, bool only_look,
          Concerned concerned, core::time_point until) {
   const auto max_ttl = redis::milliseconds_text(to.config.max_ttl);
-  constexpr std::array<std::string_view, 1> keys{record_key};
   for (const auto* set : {&from, &to}) {
     const auto asked = set->ask_all();
     const auto theirs = [&](const traveller& one) {
@@ -119,7 +118,7 @@ void ask(std::vector<traveller>& all, const node_set& from, const node_set& to, 
       if (!theirs(one)) continue;
       const std::array<std::string_view, 5> args{one.old_config, one.new_config, to.description,
                                                  max_ttl, only_look ? "look" : verb_of(one.as)};
-      asked->ask(one.place, {scripts::move, keys, args});
+      asked->ask(one.place, {scripts::move, record_keys, args});
     }
     const auto answers = asked->gather(until);
     for (auto& one : all) {

@@ -23,6 +23,11 @@ namespace holdfast::stores::redlock {
 
 // The record of a node: its marker, and a counter for each hash slot that has one ("c:<slot>").
 inline constexpr std::string_view record_key = "holdfast:{redlock}:node";
+inline constexpr std::array<std::string_view, 1> record_keys{record_key};
+// Whether a field of it is a counter, or the least value of all: scripts/admit.lua.
+[[nodiscard]] constexpr bool is_counter(std::string_view field) noexcept {
+  return field.starts_with("c:") || field == "floor";
+}
 
 // Some of the nodes: a bit for each, by its place in the list.
 using node_mask = std::uint64_t;
@@ -102,6 +107,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   [[nodiscard]] result<counters> counters_left(core::time_point until) const;
 
  private:
+  [[nodiscard]] request enrol_request(std::size_t node) const;
   [[nodiscard]] line::hooks hooks_of(std::size_t node);
   [[nodiscard]] result<redis::reply> say(std::size_t node, redis::channel& fresh,
                                          const std::string& bytes, core::time_point until) const;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/backoff.hpp"
-#include "core/renewal_round.hpp"
 #include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
@@ -16,9 +15,7 @@ namespace holdfast::stores::redlock {
 
 namespace {
 
-using redis::elements_of;
 using redis::milliseconds_text;
-using redis::text_of;
 using std::chrono::milliseconds;
 
 // Waiters of one lock on one node; beyond it they poll.
@@ -201,9 +198,14 @@ void redlock_lock::leave_line(const attempt& who, waiting& mine) {
   line->waits = false;
   set_->waiting().forget(line->id);
   if (!line->joined) return;
-  const auto what = release_request(who.id, "leave", line->waiter);
-  for (const auto& one : set_->nodes())
-    one.calls->send_for_sure(what, core::after(runtime::now(), who.ttl), nullptr);
+  give_back(release_request(who.id, "leave", line->waiter), set_->everybody(),
+            core::after(runtime::now(), who.ttl));
+}
+
+void redlock_lock::give_back(const request& what, node_mask at, core::time_point give_up) {
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+    if (has(at, i)) set_->nodes()[i].calls->send_for_sure(what, give_up, nullptr);
+  }
   set_->watch_replies();
 }
 
@@ -225,10 +227,8 @@ result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
     held_.erase(who.id);
   }
   const auto give_up = core::after(runtime::now(), who.ttl);
-  for (const auto& id : mine.unanswered) {
-    for (const auto& one : set_->nodes())
-      one.calls->send_for_sure(release_request(id), give_up, nullptr);
-  }
+  for (const auto& id : mine.unanswered)
+    give_back(release_request(id), set_->everybody(), give_up);
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i)
     asked->ask(i, release_request(who.id, waiter.empty() ? "" : "leave", waiter), give_up);
@@ -277,16 +277,7 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
 
 void redlock_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
   const auto [at, waiter] = take_out(id);
-  const auto what = release_request(id, waiter.empty() ? "" : "leave", waiter);
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    if (has(at, i)) set_->nodes()[i].calls->send_for_sure(what, give_up, nullptr);
-  }
-  set_->watch_replies();
-}
-
-extension read_extension(const redisReply& answer) {
-  if (answer.type == REDIS_REPLY_STRING) return {true, std::string{text_of(answer)}, false};
-  return {true, {}, answer.integer != 0};
+  give_back(release_request(id, waiter.empty() ? "" : "leave", waiter), at, give_up);
 }
 
 redlock_lock::ours redlock_lock::take_out(const core::owner_id& id) {
@@ -296,23 +287,6 @@ redlock_lock::ours redlock_lock::take_out(const core::owner_id& id) {
   auto what = std::move(known->second);
   held_.erase(known);
   return what;
-}
-
-// Not at once: most leases that are taken often are given back before that, and need it never.
-void redlock_lock::fill_in(const attempt& who, const core::grant& got, node_mask asked) {
-  set_->soon([weak = weak_from_this(), id = who.id, label = who.label, got, asked] {
-    const auto self = weak.lock();
-    if (!self || !self->holds(id)) return;
-    const auto since =
-        std::chrono::duration_cast<std::chrono::seconds>(runtime::wall_now().time_since_epoch());
-    const auto value = std::string{id.text()} + ";holdfast=" + layout_text +
-                       ";token=" + to_string(got.token) +
-                       ";block=1;since=" + std::to_string(since.count()) + "000;" +
-                       redis::describe_holder(self->set_->host, ::getpid(), label);
-    for (std::size_t i = 0; i < self->set_->nodes().size(); ++i) {
-      if (!has(asked, i)) self->repair(i, id, value, got.ttl);
-    }
-  });
 }
 
 bool redlock_lock::holds(const core::owner_id& id) {
@@ -326,99 +300,6 @@ bool redlock_lock::leaves_line(const core::owner_id& id, const std::string& wait
   if (known == held_.end()) return false;
   known->second.waiter = waiter;
   return true;
-}
-
-void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std::string& value,
-                          core::duration ttl) {
-  const auto holder = redis::parse_holder(value);
-  if (!holder) return;
-  const auto ttl_text = milliseconds_text(ttl);
-  const auto token = to_string(holder->token);
-  const std::array<std::string_view, 2> keys{key_, record_key};
-  const std::array<std::string_view, 5> args{set_->nodes()[node].config, counter_field_, value,
-                                             ttl_text, token};
-  // Under the mutex that a release takes first, and on the connection that it takes: a lock that is
-  // given back is not brought back.
-  const std::lock_guard guard{m_};
-  const auto known = held_.find(id);
-  if (known == held_.end()) return;
-  known->second.at |= only(node);
-  // As source: sent again for a node that does not know it, it would come after the release.
-  set_->nodes()[node].calls->send({scripts::repair, keys, args, request::form::as_source}, nullptr);
-}
-
-result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl,
-                                    core::time_point counted_from,
-                                    std::span<const extension> said) {
-  using outcome = core::renewal_round::outcome;
-  core::renewal_round round{said.size()};
-  std::string value;
-  fencing_token token{};
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    if (!said[i].known) {
-      round.on_silence(i);
-      continue;
-    }
-    const bool extended = !said[i].value.empty();
-    round.on_answer(i, extended        ? core::renewal_round::said::extended
-                       : said[i].taken ? core::renewal_round::said::taken
-                                       : core::renewal_round::said::gone);
-    if (!extended) continue;
-    // Nodes that were not raised have a lower one.
-    const auto holder = redis::parse_holder(said[i].value);
-    if (holder && holder->token > token) {
-      token = holder->token;
-      value = said[i].value;
-    }
-  }
-  switch (round.result()) {
-    case outcome::renewed:
-      for (const auto node : round.to_repair())
-        repair(node, id, value, ttl);
-      return renewal{true, loss::none, ttl, counted_from, token};
-    case outcome::lost:
-      // What is left of it on a minority is in everybody's way.
-      release_later(id, core::after(runtime::now(), ttl));
-      return renewal{false, round.why(), {}, {}, {}};
-    case outcome::undecided:
-    case outcome::failed:
-      break;
-  }
-  return renewal{};
-}
-
-result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration ttl,
-                                     core::time_point until) {
-  const auto ttl_text = milliseconds_text(ttl);
-  const std::array<std::string_view, 2> keys{record_key, key_};
-  const auto counted_from = runtime::now();
-  const auto asked = set_->ask_all();
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    const std::array<std::string_view, 3> args{set_->nodes()[i].config, id.text(), ttl_text};
-    asked->ask(i, {scripts::extend, keys, args});
-  }
-  const auto answers = asked->gather(until);
-  std::vector<extension> said(answers.size());
-  failure why{errc::outcome_unknown, "too few nodes answered", {}};
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    auto answer = usable_answer(answers[i], set_->names()[i], set_->set());
-    if (!answer) {
-      why.nodes.push_back({set_->names()[i], std::move(answer.error().message)});
-      continue;
-    }
-    if (const auto fields = elements_of(**answer); fields.size() == 3) {
-      said[i] = read_extension(*fields[2]);
-    }
-  }
-  auto got = judge(id, ttl, counted_from, said);
-  if (got && !got->renewed && got->why == loss::none) return fail(std::move(why));
-  if (got && got->renewed) {
-    // An adopted lease is ours from here on.
-    const std::lock_guard guard{m_};
-    held_.try_emplace(id, ours{set_->everybody()});
-    handed_on_.erase(id);
-  }
-  return got;
 }
 
 void redlock_lock::forget(const core::owner_id& id) noexcept {

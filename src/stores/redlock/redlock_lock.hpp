@@ -71,6 +71,7 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   [[nodiscard]] waiting& memory_of(attempt& who) const;
   [[nodiscard]] std::shared_ptr<place_in_line> join_line(waiting& mine) const;
   void leave_line(const attempt& who, waiting& mine);
+  void give_back(const request& what, node_mask at, core::time_point give_up);
   [[nodiscard]] std::vector<node_view> look(core::time_point until);
   void repair(std::size_t node, const core::owner_id& id, const std::string& value,
               core::duration ttl);

@@ -26,13 +26,18 @@ vote_round::vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_loc
   patience_ = patience;
 }
 
-void vote_round::start() {
-  core::quorum_machine::steps first;
+template <class Event>
+void vote_round::tell(Event event) {
+  core::quorum_machine::steps next;
   {
     const std::lock_guard guard{m_};
-    first = machine_.start();
+    next = event(machine_);
   }
-  perform(first);
+  perform(next);
+}
+
+void vote_round::start() {
+  tell([](auto& machine) { return machine.start(); });
 }
 
 void vote_round::perform(const core::quorum_machine::steps& steps) {
@@ -71,7 +76,7 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
     v = {.what = core::vote::kind::failed, .why = std::move(answer.error())};
   } else if (tag == to_acquire) {
     v = read_acquire(**answer, name, set_->set());
-    all()[node]->note_refusal(v.what == core::vote::kind::refused);
+    all()[node]->note_answer(v.what == core::vote::kind::refused);
   } else {
     v = read_raise(**answer, tag, name, set_->set());
   }
@@ -101,30 +106,15 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
 }
 
 void vote_round::on_silence(std::size_t node) {
-  core::quorum_machine::steps next;
-  {
-    const std::lock_guard guard{m_};
-    next = machine_.on_silence(node, runtime::now());
-  }
-  perform(next);
+  tell([node](auto& machine) { return machine.on_silence(node, runtime::now()); });
 }
 
 void vote_round::on_give_up() {
-  core::quorum_machine::steps next;
-  {
-    const std::lock_guard guard{m_};
-    next = machine_.on_give_up(runtime::now());
-  }
-  perform(next);
+  tell([](auto& machine) { return machine.on_give_up(runtime::now()); });
 }
 
 void vote_round::on_delay() {
-  core::quorum_machine::steps next;
-  {
-    const std::lock_guard guard{m_};
-    next = machine_.on_delay();
-  }
-  perform(next);
+  tell([](auto& machine) { return machine.on_delay(); });
 }
 
 bool vote_round::decided() {

@@ -53,6 +53,9 @@ class vote_round final : public round {
   bool waits_for(std::size_t node) override;
   bool waits_for_all() override;
   [[nodiscard]] bool is_busy();
+  // An event for the machine, and what follows from it.
+  template <class Event>
+  void tell(Event event);
   void perform(const core::quorum_machine::steps& steps);
 
   const std::shared_ptr<node_set> set_;

@@ -1,0 +1,134 @@
+// How redlock_lock keeps what it was granted: renews it, and sets it again where it is missing.
+#include <unistd.h>
+
+#include "core/renewal_round.hpp"
+#include "redlock_scripts.hpp"
+#include "runtime/clock.hpp"
+#include "stores/redis/script_values.hpp"
+#include "stores/redlock/redlock_lock.hpp"
+
+namespace holdfast::stores::redlock {
+
+namespace {
+
+using redis::elements_of;
+using redis::milliseconds_text;
+using redis::text_of;
+
+}  // namespace
+
+extension read_extension(const redisReply& answer) {
+  if (answer.type == REDIS_REPLY_STRING) return {true, std::string{text_of(answer)}, false};
+  return {true, {}, answer.integer != 0};
+}
+
+// Not at once: most leases that are taken often are given back before that, and need it never.
+void redlock_lock::fill_in(const attempt& who, const core::grant& got, node_mask asked) {
+  set_->soon([weak = weak_from_this(), id = who.id, label = who.label, got, asked] {
+    const auto self = weak.lock();
+    if (!self || !self->holds(id)) return;
+    const auto since =
+        std::chrono::duration_cast<std::chrono::seconds>(runtime::wall_now().time_since_epoch());
+    const auto value = redis::value_begins(id, got.token) +
+                       ";block=1;since=" + std::to_string(since.count()) + "000;" +
+                       redis::describe_holder(self->set_->host, ::getpid(), label);
+    for (std::size_t i = 0; i < self->set_->nodes().size(); ++i) {
+      if (!has(asked, i)) self->repair(i, id, value, got.ttl);
+    }
+  });
+}
+
+void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std::string& value,
+                          core::duration ttl) {
+  const auto holder = redis::parse_holder(value);
+  if (!holder) return;
+  const auto ttl_text = milliseconds_text(ttl);
+  const auto token = to_string(holder->token);
+  const std::array<std::string_view, 2> keys{key_, record_key};
+  const std::array<std::string_view, 5> args{set_->nodes()[node].config, counter_field_, value,
+                                             ttl_text, token};
+  // Under the mutex that a release takes first, and on the connection that it takes: a lock that is
+  // given back is not brought back.
+  const std::lock_guard guard{m_};
+  const auto known = held_.find(id);
+  if (known == held_.end()) return;
+  known->second.at |= only(node);
+  // As source: sent again for a node that does not know it, it would come after the release.
+  set_->nodes()[node].calls->send({scripts::repair, keys, args, request::form::as_source}, nullptr);
+}
+
+result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl,
+                                    core::time_point counted_from,
+                                    std::span<const extension> said) {
+  using outcome = core::renewal_round::outcome;
+  core::renewal_round round{said.size()};
+  std::string value;
+  fencing_token token{};
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (!said[i].known) {
+      round.on_silence(i);
+      continue;
+    }
+    const bool extended = !said[i].value.empty();
+    round.on_answer(i, extended        ? core::renewal_round::said::extended
+                       : said[i].taken ? core::renewal_round::said::taken
+                                       : core::renewal_round::said::gone);
+    if (!extended) continue;
+    // Nodes that were not raised have a lower one.
+    const auto holder = redis::parse_holder(said[i].value);
+    if (holder && holder->token > token) {
+      token = holder->token;
+      value = said[i].value;
+    }
+  }
+  switch (round.result()) {
+    case outcome::renewed:
+      for (const auto node : round.to_repair())
+        repair(node, id, value, ttl);
+      return renewal{true, loss::none, ttl, counted_from, token};
+    case outcome::lost:
+      // What is left of it on a minority is in everybody's way.
+      release_later(id, core::after(runtime::now(), ttl));
+      return renewal{false, round.why(), {}, {}, {}};
+    case outcome::undecided:
+    case outcome::failed:
+      break;
+  }
+  return renewal{};
+}
+
+result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration ttl,
+                                     core::time_point until) {
+  const auto ttl_text = milliseconds_text(ttl);
+  const std::array<std::string_view, 2> keys{record_key, key_};
+  const auto counted_from = runtime::now();
+  const auto asked = set_->ask_all();
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+    const std::array<std::string_view, 3> args{set_->nodes()[i].config, id.text(), ttl_text};
+    asked->ask(i, {scripts::extend, keys, args});
+  }
+  const auto answers = asked->gather(until);
+  std::vector<extension> said(answers.size());
+  failure why{errc::outcome_unknown, "too few nodes answered", {}};
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    auto answer = usable_answer(answers[i], set_->names()[i], set_->set());
+    if (!answer) {
+      why.nodes.push_back({set_->names()[i], std::move(answer.error().message)});
+      continue;
+    }
+    if (const auto fields = elements_of(**answer); fields.size() == 3) {
+      said[i] = read_extension(*fields[2]);
+    }
+  }
+  auto got = judge(id, ttl, counted_from, said);
+  if (got && !got->renewed && got->why == loss::none) return fail(std::move(why));
+  if (got && got->renewed) {
+    // An adopted lease is ours from here on.
+    const std::lock_guard guard{m_};
+    held_.try_emplace(id, ours{set_->everybody()});
+    handed_on_.erase(id);
+  }
+  return got;
+}
+
+}  // namespace holdfast::stores::redlock

@@ -66,9 +66,11 @@ bool any(const standings& seen, is which) {
                      [&](const auto& one) { return one.report.is == which; });
 }
 
-bool all(const standings& seen, is which) {
-  return std::all_of(seen.begin(), seen.end(),
-                     [&](const auto& one) { return one.report.is == which; });
+std::vector<core::node_report> reports_of(const standings& seen) {
+  std::vector<core::node_report> all;
+  for (const auto& one : seen)
+    all.push_back(one.report);
+  return all;
 }
 
 // A set whose nodes all answer and are ours.
@@ -92,9 +94,14 @@ result<std::vector<node_status>> status(std::string_view url, std::chrono::milli
   auto set = nodes_of::open(url);
   if (!set) return fail(std::move(set.error()));
   const auto seen = (**set)->survey(core::after(runtime::now(), timeout));
+  const auto lost = core::plan_admission(reports_of(seen), (**set)->config.max_ttl).counters_lost;
   std::vector<node_status> every;
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    every.push_back({(**set)->names()[i], seen[i].report.is == is::votes, seen[i].said});
+    const auto is_now = seen[i].report.is;
+    every.push_back({(**set)->names()[i], is_now == is::votes, seen[i].said});
+    if (lost && (is_now == is::blank || is_now == is::restarted)) {
+      every.back().said.append("; ").append(stores::redlock::counters_lost_advice);
+    }
   }
   return every;
 }
@@ -105,15 +112,25 @@ result<void> init(std::string_view url, std::chrono::milliseconds timeout) {
   const auto until = core::after(runtime::now(), timeout);
   const auto seen = whole_set(***set, until);
   if (!seen) return fail(seen.error());
-  if (all(*seen, is::votes)) return {};
-  if (any(*seen, is::votes) || any(*seen, is::restarted)) {
+  const auto reports = reports_of(*seen);
+  const bool is_new = !any(*seen, is::votes) && !any(*seen, is::restarted);
+  // Or its first `init` was interrupted: its other nodes have not voted yet, either.
+  const auto begun_with = [&](const core::node_report& one) {
+    return is_new ? core::waits_of(reports) : core::still_to_begin(one, reports);
+  };
+  const auto may_begin = [&](const core::node_report& one) {
+    return one.is == is::votes || !begun_with(one).empty();
+  };
+  if (!std::all_of(reports.begin(), reports.end(), may_begin)) {
     return fail(refusal(errc::store_refused,
                         "the set is not new: nodes that came back join by themselves after "
                         "max_ttl, and if a majority did, see `holdfast redlock recover`",
                         ***set, *seen));
   }
   for (std::size_t i = 0; i < seen->size(); ++i) {
-    auto ok = (**set)->admit(i, (*seen)[i], node_set::admit_mode::vouched_for, {}, until);
+    if (reports[i].is == is::votes) continue;
+    auto ok = (**set)->admit(i, (*seen)[i], node_set::admit_mode::vouched_for, {},
+                             begun_with(reports[i]), until);
     if (!ok) return ok;
   }
   return {};
@@ -135,7 +152,7 @@ result<void> recover(std::string_view url, std::chrono::milliseconds timeout) {
                           "wait until max_ttl is over, for somebody may hold a lock", ***set,
                           *seen));
     }
-    auto ok = (**set)->admit(i, one, node_set::admit_mode::recovered, *counters, until);
+    auto ok = (**set)->admit(i, one, node_set::admit_mode::recovered, *counters, {}, until);
     if (!ok) return ok;
   }
   return {};

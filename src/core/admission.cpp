@@ -1,10 +1,41 @@
 #include "core/admission.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/quorum_machine.hpp"
 
 namespace holdfast::core {
+
+namespace {
+
+bool names(std::string_view waits, std::string_view one) {
+  while (!waits.empty()) {
+    const auto end = std::min(waits.find(' '), waits.size());
+    if (waits.substr(0, end) == one) return true;
+    waits.remove_prefix(std::min(end + 1, waits.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string waits_of(const std::vector<node_report>& nodes) {
+  std::string all;
+  for (const auto& one : nodes) {
+    if (!all.empty()) all += ' ';
+    all += one.wait;
+  }
+  return all;
+}
+
+std::string still_to_begin(const node_report& one, const std::vector<node_report>& nodes) {
+  if (one.wait.empty()) return {};
+  for (const auto& other : nodes) {
+    if (names(other.begun_with, one.wait)) return other.begun_with;
+  }
+  return {};
+}
 
 admission_plan plan_admission(const std::vector<node_report>& nodes, duration max_ttl) {
   using standing = node_report::standing;
@@ -18,6 +49,7 @@ admission_plan plan_admission(const std::vector<node_report>& nodes, duration ma
       nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.waited < b.waited; });
 
   admission_plan plan;
+  std::size_t have_lost = 0;  // theirs, and cannot learn them
   const auto look_again = [&](duration in) {
     plan.again = plan.again ? std::min(*plan.again, in) : in;
   };
@@ -25,20 +57,24 @@ admission_plan plan_admission(const std::vector<node_report>& nodes, duration ma
     const auto& one = nodes[i];
     if (one.is != standing::blank && one.is != standing::restarted) continue;
     const auto left = max_ttl - one.waited;
+    const auto begun_with = one.is == standing::blank ? still_to_begin(one, nodes) : std::string{};
     if (one.is == standing::restarted && one.loses_nothing) {
-      plan.admit.push_back({i, admission::grounds::kept});
+      plan.admit.push_back({i, admission::grounds::kept, {}});
     } else if (can_recover && left <= duration::zero()) {
-      plan.admit.push_back({i, admission::grounds::recovered});
-    } else if (can_recover) {
+      plan.admit.push_back({i, admission::grounds::recovered, {}});
+    } else if (!begun_with.empty() && left <= duration::zero()) {
+      plan.admit.push_back({i, admission::grounds::all_new, begun_with});
+    } else if (can_recover || !begun_with.empty()) {
       look_again(left);
     } else if (all_blank && least->waited >= max_ttl) {
-      plan.admit.push_back({i, admission::grounds::all_new});
+      plan.admit.push_back({i, admission::grounds::all_new, waits_of(nodes)});
     } else if (all_blank) {
       look_again(max_ttl - least->waited);
+    } else {
+      ++have_lost;
     }
   }
-  const auto lost = count(standing::blank) + count(standing::restarted) - plan.admit.size();
-  plan.counters_lost = !all_blank && lost > nodes.size() - majority_of(nodes.size());
+  plan.counters_lost = have_lost > nodes.size() - majority_of(nodes.size());
   return plan;
 }
 

@@ -21,16 +21,27 @@ struct node_report {
   standing is = standing::unreachable;
   duration waited{};           // blank, restarted: for how long, by its own clock
   bool loses_nothing = false;  // restarted: every write is on disk before it is answered
+  std::string wait{};          // not votes: which of its waits it is in, unlike any other
+  std::string begun_with{};    // votes, restarted: the waits that all were in when its set began
 };
+
+// The waits that the nodes are in, as text: what a set that is new begins with.
+[[nodiscard]] std::string waits_of(const std::vector<node_report>& nodes);
+// What the set began with, if this node has not been let in since: it is in that wait still, and
+// has granted nothing. Empty if it may have. Without it, a set whose beginning was interrupted
+// could not go on: it is not new, and has no majority that the others could learn counters from.
+[[nodiscard]] std::string still_to_begin(const node_report& one,
+                                         const std::vector<node_report>& nodes);
 
 struct admission {
   enum class grounds {
     kept,       // its marker survived, and it loses nothing
     recovered,  // waited, and gets its counters from a majority that lost nothing
-    all_new,    // every node is blank and has waited: nothing can be held
+    all_new,    // has waited, and every node was blank when the set began: it has no counters
   };
   std::size_t node = 0;
   grounds because{};
+  std::string begun_with{};  // all_new: what the node is to remember
   friend bool operator==(const admission&, const admission&) = default;
 };
 

@@ -56,6 +56,32 @@ std::uint64_t counter(redis_server& node) {
   return std::stoull(fields.substr(line + 1));
 }
 
+using stores::redlock::node_set;
+
+// The nodes, and nobody who lets them in.
+std::shared_ptr<node_set> nodes_alone(const redlock_nodes& set) {
+  const auto work = std::make_shared<runtime::background>(1);
+  work->stop();
+  auto nodes = std::make_shared<node_set>(
+      detail::redlock_config_of(detail::parse_url(set.url()).value()), work);
+  nodes->start();
+  return nodes;
+}
+
+core::time_point with_patience() { return core::after(runtime::now(), patience); }
+
+// As if whoever ran `init` was gone after the first node.
+void begin_with_one(const redlock_nodes& set) {
+  const auto nodes = nodes_alone(set);
+  const auto seen = nodes->survey(with_patience());
+  std::vector<core::node_report> reports;
+  for (const auto& one : seen)
+    reports.push_back(one.report);
+  EXPECT_TRUE(nodes->admit(0, seen[0], node_set::admit_mode::vouched_for, {},
+                           core::waits_of(reports), with_patience()));
+  nodes->close();
+}
+
 }  // namespace
 
 // Scenario F.
@@ -160,30 +186,23 @@ TEST(RedlockAmnesia, EmptiedNodeIsNoticedOnALivingConnection) {
 // Mutant ANOTHER_WAIT of models/redlock_blank.pml: a client that was asleep has counters from
 // before the node was emptied again. Its run_id is what it was.
 TEST(RedlockAmnesia, NodeThatWasEmptiedTwiceIsNotLetInByWhoSawTheFirstTime) {
-  using stores::redlock::node_set;
   constexpr auto max_ttl = 200ms;
   redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=200"}};
-  const auto work = std::make_shared<runtime::background>(1);
-  work->stop();  // nobody else lets it in
-  const auto url = detail::parse_url(set.url());
-  ASSERT_TRUE(url);
-  const auto nodes = std::make_shared<node_set>(detail::redlock_config_of(*url), work);
-  nodes->start();
-  const auto until = [] { return core::after(runtime::now(), patience); };
+  const auto nodes = nodes_alone(set);
   const auto after_emptying = [&] {
     (void)set[0].command({"FLUSHALL"});
     node_set::standing seen;
     EXPECT_TRUE(eventually([&] {
-      seen = nodes->survey(until())[0];
+      seen = nodes->survey(with_patience())[0];
       return seen.report.is == core::node_report::standing::blank && seen.report.waited >= max_ttl;
     }));
     return seen;
   };
   const auto first = after_emptying();
   const auto second = after_emptying();
-  EXPECT_FALSE(nodes->admit(0, first, node_set::admit_mode::waited, {}, until()));
+  EXPECT_FALSE(nodes->admit(0, first, node_set::admit_mode::waited, {}, {}, with_patience()));
   EXPECT_FALSE(votes(set, 0));
-  EXPECT_TRUE(nodes->admit(0, second, node_set::admit_mode::waited, {}, until()));
+  EXPECT_TRUE(nodes->admit(0, second, node_set::admit_mode::waited, {}, {}, with_patience()));
   EXPECT_TRUE(votes(set, 0));
   nodes->close();
 }
@@ -257,6 +276,33 @@ TEST(RedlockAmnesia, NewSetBeginsByItselfAfterMaxTtl) {
   EXPECT_TRUE(patient.mutex("orders").try_acquire(patience));
 }
 
+TEST(RedlockAmnesia, NewSetWhoseBeginningWasInterruptedGoesOnByItself) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1500", .init = false}};
+  begin_with_one(set);
+  client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 30'000ms}};
+  EXPECT_TRUE(c.mutex("orders").try_acquire(patience));
+  EXPECT_TRUE(eventually([&] { return votes(set, 0) && votes(set, 1) && votes(set, 2); }));
+}
+
+TEST(RedlockAmnesia, InterruptedInitIsFinishedByAnother) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=600000", .init = false}};
+  begin_with_one(set);
+  const auto again = redlock::init(set.url());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(votes(set, 0) && votes(set, 1) && votes(set, 2));
+}
+
+// The second node may have voted before it was emptied.
+TEST(RedlockAmnesia, InterruptedInitIsNotFinishedOverNodesThatForgot) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=600000", .init = false}};
+  begin_with_one(set);
+  (void)set[1].command({"FLUSHALL"});
+  const auto again = redlock::init(set.url());
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, errc::store_refused);
+  EXPECT_FALSE(votes(set, 1) || votes(set, 2));
+}
+
 TEST(RedlockAmnesia, InitIsForNewSetsOnly) {
   redlock_nodes set{3};
   EXPECT_TRUE(redlock::init(set.url())) << "all vote: nothing to do";
@@ -277,7 +323,16 @@ TEST(RedlockAmnesia, LostMajorityOfCountersWaitsForAPerson) {
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, errc::store_loading);
   let_pass(1'500ms);  // they could have been let in by now
-  EXPECT_NE(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }), errc{});
+  // Everybody is told what only a person can do.
+  EXPECT_TRUE(eventually([&] {
+    std::string what;
+    const auto code = thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what);
+    return code != errc{} && what.find("holdfast redlock recover") != std::string::npos;
+  }));
+  const auto seen = redlock::status(set.url());
+  ASSERT_TRUE(seen);
+  EXPECT_NE((*seen)[0].said.find("holdfast redlock recover"), std::string::npos) << (*seen)[0].said;
+  EXPECT_EQ((*seen)[2].said, "votes");
   const auto ok = redlock::recover(set.url());
   ASSERT_TRUE(ok) << ok.error().message;
   const auto held = c.mutex("orders").try_acquire(patience);

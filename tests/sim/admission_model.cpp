@@ -60,7 +60,12 @@ void admission_model::read_survey(const current& what, const question_model::ans
                   : standing == 0 ? is::blank
                   : standing == 2 ? is::restarted
                                   : is::foreign;
-      if (may_not_vote(report)) report.waited = std::chrono::milliseconds{fields[2].integer};
+      if (report.is == is::votes) report.begun_with = fields.at(2).text;
+      if (report.is == is::restarted) report.begun_with = fields.at(3).text;
+      if (may_not_vote(report)) {
+        report.waited = std::chrono::milliseconds{fields[2].integer};
+        report.wait = fields[1].text;
+      }
       // CONFIG GET in what is shipped: it does not change.
       report.loses_nothing = report.is == is::restarted && set_.nodes[i]->durable;
     }
@@ -136,7 +141,7 @@ void admission_model::admit(const current& what, const counters& least) {
       scripts_.admit,
       {stores::redlock::record_key},
       {set_.config, set_.described, milliseconds_text(set_.max_ttl), what->nodes.run_ids[one.node],
-       one.because == core::admission::grounds::kept ? "kept" : "waited", "0"},
+       one.because == core::admission::grounds::kept ? "kept" : "waited", "0", one.begun_with},
       true});
   script->args.insert(script->args.end(), least.begin(), least.end());
   const auto asked = question();

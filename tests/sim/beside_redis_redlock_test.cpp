@@ -83,9 +83,13 @@ class script_source {
         static const texts modes{"waited", "kept", "new"};
         const auto mode = modes[static_cast<std::size_t>(random_.between(0, 2))];
         const auto since = at_.command({"HGET", record, "since"}).real;
-        texts args{ours,    "n1,n2,n3",
-                   max_ttl, random_.chance(800) ? at_.run_id() : "f00",
-                   mode,    random_.chance(980) ? "0" : "60000000"};
+        texts args{ours,
+                   "n1,n2,n3",
+                   max_ttl,
+                   random_.chance(800) ? at_.run_id() : "f00",
+                   mode,
+                   random_.chance(980) ? "0" : "60000000",
+                   random_.chance(500) ? "" : at_.run_id() + "@1 f00@2"};
         if (random_.chance(800)) args[3] += "@" + since.substr(0, since.find_first_not_of(digits));
         if (random_.chance(500)) args.insert(args.end(), {field(lock), token()});
         if (random_.chance(30)) args.insert(args.end(), {"floor", token()});
@@ -134,7 +138,7 @@ TEST(SimulatedRedis, RunsTheScriptsOfAQuorumAsRedisDoes) {
     script_source source{random, both};
     static_cast<void>(
         both.eval(scripts::admit.source, {std::string{stores::redlock::record_key}},
-                  {"set-0", "n1,n2,n3", "2500", both.run_id(), "new", "0", both.run_id()}));
+                  {"set-0", "n1,n2,n3", "2500", both.run_id(), "new", "0", "", both.run_id()}));
     for (int step = 0; step < steps; ++step) {
       const auto call = source.next();
       auto said = both.eval(call.script->source, call.keys, call.args);

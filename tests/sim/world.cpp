@@ -89,7 +89,7 @@ void world::make_nodes(script_engine& engine) {
     script_request init{scripts_.redlock.admit,
                         {stores::redlock::record_key},
                         {set_.config, set_.described, stores::redis::milliseconds_text(the.max_ttl),
-                         fresh.run_id(), "new", "0"},
+                         fresh.run_id(), "new", "0", ""},
                         true};
     for (std::size_t lock = 0; lock < the.locks && the.dense; ++lock) {
       init.args.push_back(quorum_keys_of(lock).counter);

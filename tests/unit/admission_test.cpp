@@ -16,10 +16,15 @@ using standing = node_report::standing;
 using grounds = admission::grounds;
 
 constexpr core::duration max_ttl = 60s;
-constexpr node_report votes{standing::votes};
-constexpr node_report away{standing::unreachable};
+const node_report votes{standing::votes};
+const node_report away{standing::unreachable};
 
-node_report blank(core::duration waited) { return {standing::blank, waited}; }
+node_report blank(core::duration waited, std::string wait = {}) {
+  return {standing::blank, waited, false, std::move(wait)};
+}
+node_report began_with(std::string waits, standing is = standing::votes) {
+  return {is, {}, false, is == standing::votes ? "" : "r@1", std::move(waits)};
+}
 node_report restarted(core::duration waited, bool loses_nothing = false) {
   return {standing::restarted, waited, loses_nothing};
 }
@@ -65,7 +70,40 @@ TEST(Admission, NewSetBeginsOnceEveryNodeHasWaited) {
   EXPECT_EQ(early.again, 50s);
   const auto then = plan_admission({blank(60s), blank(61s), blank(60s)}, max_ttl);
   EXPECT_EQ(then.admit.size(), 3U);
-  EXPECT_EQ(then.admit[1], (admission{1, grounds::all_new}));
+  EXPECT_EQ(then.admit[1].node, 1U);
+  EXPECT_EQ(then.admit[1].because, grounds::all_new);
+}
+
+TEST(Admission, NewSetRemembersWhatItBeganWith) {
+  const auto plan =
+      plan_admission({blank(60s, "a@1"), blank(60s, "b@2"), blank(60s, "c@3")}, max_ttl);
+  ASSERT_EQ(plan.admit.size(), 3U);
+  for (const auto& one : plan.admit)
+    EXPECT_EQ(one.begun_with, "a@1 b@2 c@3");
+}
+
+// One was let in, then who did it was gone: no majority votes, and the set is not new any more.
+TEST(Admission, SetWhoseBeginningWasInterruptedGoesOn) {
+  const auto one = began_with("a@1 b@2 c@3");
+  const auto plan = plan_admission({one, blank(60s, "b@2"), blank(59s, "c@3")}, max_ttl);
+  ASSERT_EQ(plan.admit.size(), 1U);
+  EXPECT_EQ(plan.admit[0], (admission{1, grounds::all_new, "a@1 b@2 c@3"}));
+  EXPECT_EQ(plan.again, 1s);
+  EXPECT_FALSE(plan.counters_lost);
+  // Also if that one was restarted since: it alone has granted nothing to anybody.
+  const auto without = began_with("a@1 b@2 c@3", standing::restarted);
+  EXPECT_EQ(plan_admission({without, blank(60s, "b@2"), blank(60s, "c@3")}, max_ttl).admit.size(),
+            2U);
+}
+
+// It may have been let in, have voted, and have forgotten that.
+TEST(Admission, NodeInAnotherWaitThanWhenTheSetBeganIsNotNew) {
+  const auto one = began_with("a@1 b@2 c@3");
+  for (const auto* other : {"b@22", "b@", "@2", "xb@2", "", " ", "b@2 c@3"}) {
+    const auto plan = plan_admission({one, blank(1h, other), blank(1h, other)}, max_ttl);
+    EXPECT_TRUE(plan.admit.empty()) << other;
+    EXPECT_TRUE(plan.counters_lost) << other;
+  }
 }
 
 TEST(Admission, SetIsNotNewWhileANodeIsAway) {

@@ -75,25 +75,32 @@ std::vector<node_set::standing> node_set::survey(core::time_point until) const {
     const auto waited =
         fields.size() > 2 && fields[2]->type == REDIS_REPLY_INTEGER ? fields[2]->integer : 0;
     one.report.waited = milliseconds{waited};
+    const auto text_at = [&](std::size_t field) {
+      return fields.size() > field ? text_of(*fields[field]) : std::string_view{};
+    };
     switch (fields[0]->integer) {
       case 1:
         one.report.is = is::votes;
         one.said = "votes";
+        one.report.begun_with = text_at(2);
         break;
       case 0:
         one.report.is = is::blank;
         one.said = "is empty, for " + std::to_string(waited / 1000) + " s";
+        one.report.wait = one.run_id;
         break;
       case 2:
         one.report.is = is::restarted;
         one.said = "was restarted, " + std::to_string(waited / 1000) + " s ago";
         one.report.loses_nothing = loses_nothing(i, until);
+        one.report.wait = one.run_id;
+        one.report.begun_with = text_at(3);
         break;
       default:
         one.report.is = is::foreign;
         one.voted_elsewhere = fields.size() > 3 && fields[3]->integer == 1;
-        one.said = "belongs to the set " +
-                   escape(fields.size() > 2 ? text_of(*fields[2]) : std::string_view{});
+        one.said = "belongs to the set " + escape(text_at(2));
+        one.report.wait = one.run_id;
     }
   }
   return all;
@@ -153,7 +160,8 @@ result<node_set::counters> node_set::counters_left(core::time_point until) const
 }
 
 result<void> node_set::admit(std::size_t node, const standing& seen, admit_mode mode,
-                             const counters& least, core::time_point until) const {
+                             const counters& least, const std::string& begun_with,
+                             core::time_point until) const {
   const auto max_ttl = redis::milliseconds_text(config.max_ttl);
   std::vector<std::string_view> args{nodes_[node].config,
                                      description,
@@ -162,7 +170,8 @@ result<void> node_set::admit(std::size_t node, const standing& seen, admit_mode 
                                      mode == admit_mode::kept          ? "kept"
                                      : mode == admit_mode::vouched_for ? "new"
                                                                        : "waited",
-                                     mode == admit_mode::recovered ? ahead_us_max : "0"};
+                                     mode == admit_mode::recovered ? ahead_us_max : "0",
+                                     begun_with};
   args.insert(args.end(), least.begin(), least.end());
   const auto asked = ask_all();
   asked->ask(node, {scripts::admit, record_keys, args});
@@ -189,6 +198,7 @@ void node_set::admit_those_who_may() {
                      one.report.is == core::node_report::standing::restarted;
   }
   const auto plan = core::plan_admission(reports, config.max_ttl);
+  counters_lost_ = plan.counters_lost;
   using grounds = core::admission::grounds;
   for (const auto& one : plan.admit) {
     counters least;
@@ -200,7 +210,7 @@ void node_set::admit_those_who_may() {
     // What fails is tried again: somebody still waits.
     static_cast<void>(admit(one.node, seen[one.node],
                             one.because == grounds::kept ? admit_mode::kept : admit_mode::waited,
-                            least, until));
+                            least, one.begun_with, until));
   }
   const auto pause =
       std::clamp(plan.again.value_or(look_pause_max), look_pause_min, look_pause_max);

@@ -36,6 +36,11 @@ using node_mask = std::uint64_t;
   return (some & only(node)) != 0;
 }
 
+// What to do when a majority has lost its counters: nodes that came back have nobody to learn from.
+inline constexpr std::string_view counters_lost_advice =
+    "too few nodes have kept their counters for the others to learn them: a person has to decide, "
+    "see `holdfast redlock recover`";
+
 // How far a proposal may be ahead of a node's clock: one absurd clock must not wedge a slot.
 inline constexpr std::string_view ahead_us_max = "60000000";
 
@@ -87,10 +92,12 @@ class node_set : public std::enable_shared_from_this<node_set> {
 
   // A node refuses to vote because it may have lost something: see to it, in the background.
   void look_after_nodes();
+  // That is of no use: too few have kept their counters.
+  [[nodiscard]] bool counters_lost() const noexcept { return counters_lost_; }
   // Asks every node what it is, letting those begin their wait that may not vote.
   struct standing {
     core::node_report report;
-    std::string run_id;  // and which wait it is in: scripts/enrol.lua
+    std::string run_id;  // if it may not vote, with its wait: scripts/enrol.lua
     std::string said;    // for a person
     bool voted_elsewhere = false;
   };
@@ -100,7 +107,8 @@ class node_set : public std::enable_shared_from_this<node_set> {
   // Pairs of a counter's field and the least that it must be.
   using counters = std::vector<std::string>;
   [[nodiscard]] result<void> admit(std::size_t node, const standing& seen, admit_mode mode,
-                                   const counters& least, core::time_point until) const;
+                                   const counters& least, const std::string& begun_with,
+                                   core::time_point until) const;
   // The highest of what a majority knows that has lost nothing; a failure without one.
   [[nodiscard]] result<counters> counters_known(core::time_point until) const;
   // The highest of what is left anywhere. Every node has to answer.
@@ -129,6 +137,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   std::unique_ptr<hints> hints_;
   std::atomic<bool> sweep_planned_{false};
   std::atomic<bool> looking_{false};
+  std::atomic<bool> counters_lost_{false};
   std::mutex m_;
   // Protected by m_.
   std::vector<std::string> run_ids_;

@@ -181,6 +181,7 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   if (verdict.why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
   // It may not be asked again, nor withdrawn: some nodes said busy, and have it in line.
   if (mine.line) leave_line(who, mine);
+  if (set_->counters_lost()) verdict.why.message.append("; ").append(counters_lost_advice);
   return fail(std::move(verdict.why));
 }
 

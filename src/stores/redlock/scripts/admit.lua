@@ -6,6 +6,8 @@
 --       5 "waited": only if it has waited for max_ttl; "kept": its marker survived, and it loses
 --         nothing when it crashes; "new": somebody vouches that nobody holds anything
 --       6 waited: how far (µs) ahead of its clock its counters begin
+--       7 if the set is new: the waits (run_id@since) that all nodes were in when it began. It is
+--         kept: one that still is in that wait has never voted, and may begin like this one.
 --       then pairs: counter's field, or "floor", and its least value
 --       last, the run_id of this connection's server
 -- Gives {1} it votes, now or already; {0, why} it was started again since, has not waited long
@@ -42,7 +44,7 @@ local function at_least(field, value)
     call('HSET', node, field, value)
   end
 end
-for i = 7, #ARGV - 1, 2 do
+for i = 8, #ARGV - 1, 2 do
   at_least(ARGV[i], ARGV[i + 1])
 end
 if ARGV[5] == 'waited' then
@@ -50,5 +52,8 @@ if ARGV[5] == 'waited' then
   at_least('floor', string.format('%.0f', time[1] * 1000000 + time[2] + ARGV[6]))
 end
 call('HDEL', node, 'joining', 'since')
+if ARGV[7] ~= '' then
+  call('HSET', node, 'begun', ARGV[7])
+end
 call('HSET', node, 'run', run, 'config', ARGV[1], 'nodes', ARGV[2], 'max_ttl', ARGV[3])
 return {1}

@@ -47,4 +47,5 @@ end
 if ARGV[5] ~= 'stay' then
   call('HDEL', node, 'joining', 'since')
 end
+call('HDEL', node, 'begun')
 return {was}

@@ -34,6 +34,7 @@ struct left_out {
   bool owed_release = false;    // giving back when a node that was away is there again
   bool repair_sure = false;     // repairing only once a majority has renewed
   bool own_round = false;       // counting in a renewal only what answers it
+  bool one_answer = false;      // counting a node, or repairing it, in one renewal: not both
   bool waiting = false;         // waiting for max_ttl before a node votes again
   bool recovery = false;        // giving it the counters of the others
   bool wait_first = false;      // reading them after the wait, not before

@@ -55,9 +55,17 @@ void judge::renewed(const lease& which, instant sent) {
   const auto& history = tokens_[which.lock];
   const auto token = which.granted.token.value();
   if (tokens_void_ || history.returned <= token || history.returned_at >= sent) return;
+  if (lenient_ && (lossy_.size() > 1 || !is_held(which.lock, history.returned))) return;
   broken("interrupted, and renewed", brief(which.id.text()) + " with token " +
                                          std::to_string(token) + " was renewed after " +
                                          std::to_string(history.returned) + " had been granted");
+}
+
+bool judge::is_held(std::size_t lock, std::uint64_t last_token) const {
+  return std::any_of(leases_.begin(), leases_.end(), [&](const auto* one) {
+    const auto& got = one->granted;
+    return one->lock == lock && got.token.value() + got.block - 1 == last_token && one->held();
+  });
 }
 
 void judge::refused(const lease& which, loss why) {

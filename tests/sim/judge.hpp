@@ -36,8 +36,9 @@ struct violation {
 
 class judge {
  public:
-  judge(const timeline& time, trace_log& trace, std::size_t locks)
-      : time_{time}, trace_{trace}, tokens_(locks) {}
+  // `lenient`: see mutant.
+  judge(const timeline& time, trace_log& trace, std::size_t locks, bool lenient)
+      : time_{time}, trace_{trace}, lenient_{lenient}, tokens_(locks) {}
 
   // The first one found; the rest may follow from it.
   [[nodiscard]] const std::optional<violation>& found() const noexcept { return found_; }
@@ -62,6 +63,8 @@ class judge {
 
   // What exclusion rests on does not hold until then.
   void exclusion_void_until(instant when) { void_until_ = std::max(void_until_, when); }
+  // This node lost locks that others may have.
+  void locks_lost(std::size_t node) { lossy_.insert(node); }
   // The store's data went back or was lost: ids may come back with it.
   void data_lost() { data_lost_ = true; }
   [[nodiscard]] bool lost_data() const noexcept { return data_lost_; }
@@ -74,6 +77,7 @@ class judge {
 
  private:
   [[nodiscard]] bool exclusion_rests() const { return time_.now() < void_until_; }
+  [[nodiscard]] bool is_held(std::size_t lock, std::uint64_t last_token) const;
   void check_alone(std::size_t lock, const core::owner_id& id, const std::string& how);
 
   struct token_history {
@@ -84,6 +88,8 @@ class judge {
 
   const timeline& time_;
   trace_log& trace_;
+  const bool lenient_;
+  std::set<std::size_t> lossy_;
   std::vector<const lease*> leases_;
   std::vector<token_history> tokens_;
   std::set<core::owner_id> over_;

@@ -52,7 +52,7 @@ void keeper_model::renew() {
         apply(*asked[i], machine.renewal_failed(now));
       } else if (const auto& one = (*answers)[i]; one.renewed) {
         apply(*asked[i], machine.renewed(one.ttl, one.counted_from, now));
-        if (asked[i]->held()) renewed_(*asked[i], now - sent);
+        if (asked[i]->held()) renewed_(*asked[i], sent);
       } else if (one.why == loss::none) {
         apply(*asked[i], machine.renewal_failed(now));
       } else {

@@ -57,7 +57,7 @@ std::string_view shipped_scripts::name_of(loaded_script which) const {
        {redlock.counters, "counters"},
        {redlock.admit, "admit"}}};
   for (const auto& [script, name] : names) {
-    if (script.at == which.at) return name;
+    if (script == which) return name;
   }
   return "?";
 }

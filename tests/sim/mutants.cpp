@@ -87,9 +87,8 @@ const std::vector<mutant>& mutants() {
     for (auto& one : redlock_mutants())
       both.push_back(std::move(one));
     // They take a chain of rare events: README.md.
-    const std::set<std::string_view> elusive{
-        "stray-by-id",        "retransmit-fresh", "repair-unguarded", "recover-from-one",
-        "recover-from-blank", "read-before-wait", "repair-unsure"};
+    const std::set<std::string_view> elusive{"stray-by-id", "retransmit-fresh", "both-answers",
+                                             "read-before-wait", "outdated-admission"};
     for (auto& one : both)
       one.elusive = elusive.contains(one.name);
     return both;

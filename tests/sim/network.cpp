@@ -23,7 +23,10 @@ void connection::carry(direction which, action what) {
 void connection::at_node(action what) {
   carry(direction::to_node, [this, what = std::move(what)] {
     if (cut_ || !open_there_ || !to_.up() || to_.life() != node_life_) return;
-    what();
+    if (!net_.holds(*this)) return what();
+    net_.held_back_.push_back([this, what] {
+      if (!cut_ && to_.up() && to_.life() == node_life_) what();
+    });
   });
 }
 
@@ -39,7 +42,7 @@ void connection::at_process(action what) {
 void connection::request(std::shared_ptr<const script_request> what) {
   at_node([this, what = std::move(what)] {
     auto answer = to_.run(*what);
-    net_.observe(to_, *what, answer);
+    net_.observe(to_, from_, *what, answer);
     at_process([this, answer = std::move(answer)]() mutable { tell.answered(std::move(answer)); });
   });
 }
@@ -148,6 +151,29 @@ const std::vector<connection*>& network::open() {
     return one->cut_ || (one->opened_ && !one->open_here_ && !one->open_there_);
   });
   return open_;
+}
+
+void network::hold(const process& from, std::vector<node*> to) {
+  let_go();
+  held_from_ = &from;
+  held_to_ = std::move(to);
+}
+
+bool network::holds(const connection& on) const {
+  return held_from_ == &on.from_ &&
+         std::find(held_to_.begin(), held_to_.end(), &on.to_) != held_to_.end();
+}
+
+void network::let_go() {
+  held_from_ = nullptr;
+  for (auto& one : std::exchange(held_back_, {}))
+    time_.at(time_.now(), std::move(one));
+}
+
+void network::cut_all(const process& from, const node& to) {
+  for (auto* one : open()) {
+    if (&one->from_ == &from && &one->to_ == &to) one->cut(true, true);
+  }
 }
 
 void network::process_died(const process& who, bool host_died) {

@@ -86,8 +86,8 @@ class network {
   network(timeline& time, std::uint64_t seed, manners how)
       : time_{time}, random_{seed, 3}, manners_{how} {}
 
-  // After each script that a node ran.
-  std::function<void(node&, const script_request&, const reply&)> observe;
+  // After each script that a node ran, and whose it was.
+  std::function<void(node&, process&, const script_request&, const reply&)> observe;
 
   // `done` gets a connection, or nothing when the node refused; if nobody answers, it is not
   // called.
@@ -97,6 +97,11 @@ class network {
   void block(const process& from, const node& to, direction which, instant until);
   void process_died(const process& who, bool host_died);
   void node_died(const node& who, bool host_died);
+  // Nothing that was sent from here to any of those arrives before it is let go.
+  void hold(const process& from, std::vector<node*> to);
+  void let_go();
+  // What is on its way between the two is lost, and both hear of it.
+  void cut_all(const process& from, const node& to);
   // Everything goes quickly from now on, and who has a dead connection hears of it.
   void calm_down();
 
@@ -106,6 +111,7 @@ class network {
   friend class connection;
   [[nodiscard]] instant delay();
   [[nodiscard]] instant blocked_until(const connection& on, direction which) const;
+  [[nodiscard]] bool holds(const connection& on) const;
 
   timeline& time_;
   random_stream random_;
@@ -114,6 +120,9 @@ class network {
   std::vector<connection*> open_;
   // By names, which are the same in every run.
   std::map<std::pair<std::string, std::string>, std::array<instant, 2>> blocked_;
+  const process* held_from_ = nullptr;
+  std::vector<node*> held_to_;
+  std::vector<action> held_back_;  // in the order of its arrival
 };
 
 }  // namespace holdfast::sim

@@ -19,10 +19,24 @@ core::duration ms(std::int64_t value) { return std::chrono::milliseconds{value};
 }  // namespace
 
 std::string_view name_of(fault what) {
-  static constexpr std::array<std::string_view, fault_kinds> names{
-      "pause",          "kill",         "client_wall",  "cut",           "stall",
-      "partition",      "node_pause",   "node_restart", "node_rollback", "node_empty",
-      "node_step_back", "node_step_on", "foreign",      "all_empty",     "vanish"};
+  static constexpr std::array<std::string_view, fault_kinds> names{"pause",
+                                                                   "kill",
+                                                                   "client_wall",
+                                                                   "cut",
+                                                                   "stall",
+                                                                   "partition",
+                                                                   "node_pause",
+                                                                   "node_restart",
+                                                                   "node_rollback",
+                                                                   "node_empty",
+                                                                   "node_step_back",
+                                                                   "node_step_on",
+                                                                   "foreign",
+                                                                   "all_empty",
+                                                                   "vanish",
+                                                                   "vote_forgotten",
+                                                                   "admission_outdated",
+                                                                   "renewal_interrupted"};
   return names[static_cast<std::size_t>(what)];
 }
 
@@ -58,7 +72,7 @@ plan::plan(std::uint64_t from) : seed{from}, store{store_of(from)}, nodes{1} {
   // and stepping clocks void promises, so most seeds do without.
   for (int kind = 0; kind < fault_kinds; ++kind) {
     const auto what = static_cast<fault>(kind);
-    if (what == fault::all_empty || what == fault::vanish) continue;
+    if (what >= fault::all_empty) continue;
     const bool voids = what == fault::node_rollback || what == fault::node_empty ||
                        what == fault::node_step_back || what == fault::node_step_on;
     if (random.chance(voids ? 80 : 350) && !calm) faults.push_back(what);
@@ -122,6 +136,7 @@ void plan::become_quorum() {
     faults = {fault::all_empty, fault::cut, fault::stall};
   } else if (random.chance(200)) {
     be_forgetful();
+    if (random.chance(500)) ambush_admissions();
   } else if (random.chance(300)) {
     drop_locks();
   }
@@ -149,6 +164,25 @@ void plan::be_forgetful() {
   longest_fault = random.spread(10, 150) * millisecond;
 }
 
+// The same, aimed: a vote is forgotten that only a bare majority ever had, or a client sleeps over
+// its part in letting a node vote again.
+void plan::ambush_admissions() {
+  random_stream random{seed, 7};
+  durable = 0;
+  // So slow that one node has voted long before the other.
+  manners.slow_per_mille = 200;
+  manners.slow_most = random.spread(10, 50) * millisecond;
+  node_timeout = ms(random.between(20, 60));
+  fault_every = 40 * millisecond;
+  if (random.chance(500)) {
+    faults = {fault::vote_forgotten};
+    return;
+  }
+  faults = {fault::admission_outdated};
+  think_most = 10 * millisecond;
+  long_work = 500;
+}
+
 // Locks vanish from single nodes all the time, under attempts and under renewals.
 void plan::drop_locks() {
   random_stream random{seed, 6};
@@ -163,6 +197,11 @@ void plan::drop_locks() {
   faults = {fault::vanish, fault::vanish, fault::vanish, fault::stall};
   if (resends) faults = {fault::cut, fault::cut, fault::cut, fault::vanish};
   manners.slow_per_mille = 40;
+  if (nodes == 3 && random.chance(300)) {
+    faults = {fault::renewal_interrupted};
+    manners.slow_per_mille = 200;
+    long_work = 500;
+  }
   manners.slow_most = random.spread(5, 60) * millisecond;
   fault_every = random.spread(2, 15) * millisecond;
   faults_end = 4 * second;

@@ -31,8 +31,12 @@ enum class fault {
   foreign,    // another kind of client takes a lock that is free
   all_empty,  // every node comes back with nothing; of a quorum only
   vanish,     // a node drops a lock, by eviction or by hand; of a quorum only
+  // At just that moment (world_ambush.cpp); of a quorum only.
+  vote_forgotten,       // a node forgets the vote that it has just given
+  admission_outdated,   // a client has looked at a node that may vote again, and sleeps
+  renewal_interrupted,  // a lease is lost in the middle of a renewal, and so is the one after it
 };
-inline constexpr int fault_kinds = 15;
+inline constexpr int fault_kinds = 18;
 [[nodiscard]] std::string_view name_of(fault what);
 
 struct plan {
@@ -74,6 +78,7 @@ struct plan {
  private:
   void become_quorum();
   void be_forgetful();
+  void ambush_admissions();
   void drop_locks();
 };
 

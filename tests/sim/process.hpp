@@ -20,6 +20,10 @@ class process {
   [[nodiscard]] core::time_point now() const noexcept {
     return core::time_point{core::duration{boot_.read(time_.now())}};
   }
+  // When its clock read that, in the world's time.
+  [[nodiscard]] instant when(core::time_point read) const noexcept {
+    return boot_.when(read.time_since_epoch().count());
+  }
   [[nodiscard]] std::int64_t wall_ms() const noexcept {
     return wall_.read(time_.now()) / millisecond;
   }

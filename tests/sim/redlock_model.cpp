@@ -337,8 +337,7 @@ void redlock_model::release_later(std::size_t lock, const core::owner_id& id,
 
 // ---- renewing ----------------------------------------------------------------------------------
 
-void redlock_model::renew(const std::vector<renewing>& leases, core::time_point until,
-                          on_renewals done) {
+redlock_model::call redlock_model::extend_call(const std::vector<renewing>& leases) const {
   auto script = std::make_shared<script_request>(
       script_request{scripts_.extend, {record_key}, {set_.config}, true});
   for (const auto& one : leases) {
@@ -346,6 +345,12 @@ void redlock_model::renew(const std::vector<renewing>& leases, core::time_point 
     script->args.emplace_back(one.id.text());
     script->args.push_back(milliseconds_text(one.ttl));
   }
+  return script;
+}
+
+void redlock_model::renew(const std::vector<renewing>& leases, core::time_point until,
+                          on_renewals done) {
+  const auto script = extend_call(leases);
   const auto counted_from = in_.now();
   const auto asked = question(renewals_);
   for (std::size_t i = 0; i < set_.nodes.size(); ++i)
@@ -419,6 +424,7 @@ stores::renewal redlock_model::judge(const renewing& one, core::time_point count
   const bool repairs_unsure = without_.repair_sure && !value.empty();
   for (const auto node : repairs_unsure ? gone : round.to_repair())
     repair(node, one, value);
+  if (without_.one_answer && result == outcome::renewed) ask_twice(one, said, value);
   if (result == outcome::renewed) return {true, loss::none, one.ttl, counted_from, token};
   if (result == outcome::lost) {
     // What is left of it on a minority is in everybody's way.
@@ -426,6 +432,19 @@ stores::renewal redlock_model::judge(const renewing& one, core::time_point count
     return {false, round.why(), {}, {}, {}};
   }
   return {};
+}
+
+// Planted: nodes that have extended are asked again, and repaired if they have lost it by then.
+void redlock_model::ask_twice(const renewing& one, const std::vector<extension>& said,
+                              const std::string& value) {
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (said[i].value.empty()) continue;
+    renewals_[i]->send(extend_call({one}), [this, i, one, value](const result<reply>& answer) {
+      if (!answer || read_refusal(*answer) || answer->items.size() != 3) return;
+      const auto& again = answer->items[2];
+      if (again.type != reply::kind::text && again.integer == 0) repair(i, one, value);
+    });
+  }
 }
 
 void redlock_model::repair(std::size_t node, const renewing& one, const std::string& value) {

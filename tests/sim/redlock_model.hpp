@@ -97,7 +97,9 @@ class redlock_model final : public client_model, public voter_calls {
       const std::vector<renewing>& leases, const question_model::answers& answers);
   [[nodiscard]] stores::renewal judge(const renewing& one, core::time_point counted_from,
                                       const std::vector<extension>& said);
+  void ask_twice(const renewing& one, const std::vector<extension>& said, const std::string& value);
   void repair(std::size_t node, const renewing& one, const std::string& value);
+  [[nodiscard]] call extend_call(const std::vector<renewing>& leases) const;
 
   process& in_;
   const quorum_set& set_;

@@ -16,6 +16,15 @@ mutant leaves_out(std::string_view name, std::string_view what, bool left_out::*
   return planted(name, what, {}, without);
 }
 
+constexpr edit no_guard{"redlock/repair", "if own > tonumber(ARGV[5]) then", "if false then"};
+
+mutant unguarded(std::string_view name, std::string_view what, bool left_out::*rule) {
+  auto one = leaves_out(name, what, rule);
+  one.edits = {no_guard};
+  one.lenient = true;
+  return one;
+}
+
 // In every script that includes parts/voter.lua.
 constexpr std::string_view quarantine = "if record[1] ~= run then";
 constexpr std::string_view no_quarantine = "record[3] = record[3] or '600000'\nif false then";
@@ -60,10 +69,11 @@ std::vector<mutant> redlock_mutants() {
               {{"redlock/extend", "answer[i + 1] = 0",
                 "local value = ARGV[2 * i - 2] .. ';holdfast=1;token=1;block=1;since=0;'\n"
                 "call('SET', KEYS[i], value, 'PX', ttl)\nanswer[i + 1] = value"}}),
-      leaves_out("repair-unsure", "a node is repaired though no majority has renewed",
-                 &left_out::repair_sure),
-      planted("repair-unguarded", "a node is repaired that has granted the lock since",
-              {{"redlock/repair", "if own > tonumber(ARGV[5]) then", "if false then"}}),
+      unguarded("repair-unsure", "a node is repaired though no majority has renewed",
+                &left_out::repair_sure),
+      unguarded("both-answers", "a node that extends, and has lost it then, counts and is repaired",
+                &left_out::one_answer),
+      planted("repair-unguarded", "a node is repaired that has granted the lock since", {no_guard}),
       leaves_out("answers-of-last-round", "what answered the last renewal counts in this one",
                  &left_out::own_round),
       // Nodes that forget.
@@ -80,6 +90,13 @@ std::vector<mutant> redlock_mutants() {
       leaves_out("recover-from-one", "it gets the counters of one node", &left_out::enough_sources),
       planted("recover-from-blank", "it gets the counters of nodes that lost theirs",
               {{"redlock/counters", quarantine, no_quarantine}}),
+      planted("outdated-admission",
+              "it is let in by somebody who waited for it before it was started anew again",
+              {{"redlock/admit", "if run ~= run_seen then", "if false then"},
+               {"redlock/admit",
+                "if record[3] ~= run or record[4] ~= since_seen or now - record[4] < "
+                "tonumber(ARGV[3]) then",
+                "if false then"}}),
       // Time.
       leaves_out("quorum-no-drift", "clocks are taken to run alike", &left_out::drift),
       leaves_out("quorum-half-drift", "the drift of one clock is allowed for, not of two",

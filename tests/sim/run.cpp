@@ -13,13 +13,15 @@ namespace {
 struct bench {
   explicit bench(const mutant* planted)
       : scripts{engine, planted == nullptr ? std::vector<edit>{} : planted->edits},
-        without{planted == nullptr ? left_out{} : planted->without} {}
+        without{planted == nullptr ? left_out{} : planted->without},
+        lenient{planted != nullptr && planted->lenient} {}
   script_engine engine;
   shipped_scripts scripts;
   left_out without;
+  bool lenient;
 
   verdict run(std::uint64_t seed, bool traced) {
-    return world{seed, engine, scripts, without, traced}.run();
+    return world{seed, engine, scripts, without, lenient, traced}.run();
   }
 };
 

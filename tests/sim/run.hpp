@@ -19,6 +19,10 @@ struct mutant {
   std::vector<edit> edits{};
   left_out without{};
   store_kind on = store_kind::redis;
+  // The check of the counter in repair.lua covers for this rule, as redlock_renew.pml shows. So
+  // that is left out as well, and what may break without it does not count: a lease that is renewed
+  // after somebody came and went, or after two nodes have lost locks.
+  bool lenient = false;
   // Takes many thousands of seeds: hunted only where there is time for as many.
   bool elusive = false;
 };

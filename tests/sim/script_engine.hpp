@@ -16,6 +16,7 @@ namespace holdfast::sim {
 // A script that an engine has compiled.
 struct loaded_script {
   int at = 0;
+  friend bool operator==(loaded_script, loaded_script) = default;
 };
 
 // Not thread-safe. One engine serves any number of servers: a script keeps nothing between calls.

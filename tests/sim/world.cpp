@@ -33,11 +33,11 @@ core::lease_rule followed(core::lease_rule rule, const left_out& without) {
 }  // namespace
 
 world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& scripts,
-             const left_out& left, bool traced)
+             const left_out& left, bool lenient, bool traced)
     : the{seed},
       rule{followed(the.rule, left)},
       trace{time},
-      judge{time, trace, locks_max},
+      judge{time, trace, locks_max, lenient},
       without{left},
       scripts_{scripts},
       random_{seed, 2},
@@ -45,8 +45,9 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
       owners_(the.nodes * locks_max) {
   if (traced) trace.keep();
   make_nodes(engine);
-  net_.observe = [this](node& at, const script_request& what, const reply& said) {
+  net_.observe = [this](node& at, process& from, const script_request& what, const reply& said) {
     observe(at, what, said);
+    spring(at, from, what, said);
   };
   for (std::size_t i = 0; i < the.processes; ++i) {
     const auto boot = make_clock(boot_start, -1);
@@ -124,8 +125,8 @@ void world::start(std::size_t which) {
       if (one->owns(which_one)) return one->lost(which_one, why, too_early);
     }
   };
-  const auto renewed = [this](const lease& one, core::duration ago) {
-    if (is_quorum()) judge.renewed(one, time.now() - ago.count());
+  const auto renewed = [this](const lease& one, core::time_point sent) {
+    if (is_quorum()) judge.renewed(one, one.holder->when(sent));
   };
   all_keepers_.push_back(std::make_unique<keeper_model>(*here.of, *clients_[which],
                                                         the.operation_timeout, lost, renewed));

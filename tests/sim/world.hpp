@@ -18,6 +18,28 @@ namespace holdfast::sim {
 
 class worker;
 
+// A fault that waits for its moment. See world_ambush.cpp.
+struct ambush {
+  enum class stage {
+    none,
+    for_vote,
+    for_wait,
+    for_survey,
+    for_admission,
+    for_second_vote,
+    for_late_admission,
+    for_renewal,
+    for_rival
+  };
+  stage awaits = stage::none;
+  fault how{};
+  instant over_at = 0;
+  node* forgets = nullptr;
+  std::vector<node*> witnesses{};  // of the vote that is forgotten; those who are still heard
+  process* victim = nullptr;
+  instant wait_over = 0;
+};
+
 struct verdict {
   std::optional<violation> found{};
   std::size_t acquisitions = 0;
@@ -31,7 +53,7 @@ struct verdict {
 class world {
  public:
   world(std::uint64_t seed, script_engine& engine, const shipped_scripts& scripts,
-        const left_out& without, bool traced);
+        const left_out& without, bool lenient, bool traced);
   ~world();
   world(const world&) = delete;
   world& operator=(const world&) = delete;
@@ -77,11 +99,24 @@ class world {
   void set_wall(host& on);
   void take_as_foreigner();
   void restart_node(node& which, fault how);
-  void crash(node& which, fault how);
+  void crash(node& which, fault how, instant back);
   void forget(node& which, fault how);
   void step_node(node& which, std::int64_t by);
   [[nodiscard]] bool leases_rest_on(node& which);
   void check_tokens_rest();
+  [[nodiscard]] instant soon(instant at_most) {
+    return time.now() + random_.spread(millisecond, at_most);
+  }
+
+  // What goes wrong at just that moment: world_ambush.cpp.
+  void lie_in_wait(fault what);
+  void spring(node& at, process& from, const script_request& what, const reply& said);
+  void spring_on_vote(node& voter, process& from);
+  void be_heard_by_few(const process& from, node& voter);
+  void fall_silent(node& at);
+  void empty(node& which);
+  void hold_up(const process& from, std::vector<node*> to);
+  void separate(const process& from, const node& to, instant until);
 
   // What the judge sees: world_view.cpp.
   void observe(node& at, const script_request& what, const reply& said);
@@ -112,6 +147,7 @@ class world {
   instant faults_last_ = 0;
   std::optional<instant> calm_from_;
   std::int64_t stepped_back_ = 0;
+  ambush ambush_;
   bool set_began_anew_ = false;  // all nodes were empty at some time
   std::size_t scripts_run_ = 0;
   std::uint64_t fingerprint_ = 0;

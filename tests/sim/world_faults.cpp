@@ -34,7 +34,7 @@ void world::happen(fault what) {
   auto& victim = *hosts_[which].of;
   auto& at = *nodes_[static_cast<std::size_t>(
       random_.between(0, static_cast<std::int64_t>(nodes_.size()) - 1))];
-  const auto until = time.now() + random_.spread(millisecond, the.longest_fault);
+  const auto until = soon(the.longest_fault);
   const auto some = [&](const auto& all) {
     return all[static_cast<std::size_t>(
         random_.between(0, static_cast<std::int64_t>(all.size()) - 1))];
@@ -83,10 +83,14 @@ void world::happen(fault what) {
       judge.tokens_void();
       set_began_anew_ = true;
       for (const auto& one : nodes_)
-        crash(*one, fault::node_empty);
+        crash(*one, fault::node_empty, soon(the.longest_fault));
       return;
     case fault::vanish:
       return drop_lock(at);
+    case fault::vote_forgotten:
+    case fault::admission_outdated:
+    case fault::renewal_interrupted:
+      return lie_in_wait(what);
   }
 }
 
@@ -103,6 +107,7 @@ void world::drop_lock(node& at) {
     if (!at.owner_of(key)) continue;
     if (leases_rest_on(at)) judge.exclusion_void_until(until);
     at.excuse_until(until);
+    judge.locks_lost(at.index);
     at.data.erase(key, at.wall_us() / 1000);
     return look_at(at, key);
   }
@@ -133,7 +138,7 @@ void world::kill_process(std::size_t which) {
   if (!victim.runs()) return;
   victim.kill();
   net_.process_died(victim, random_.chance(300));
-  const auto back = time.now() + random_.spread(millisecond, the.longest_fault);
+  const auto back = soon(the.longest_fault);
   lasts(back);
   time.at(back, [this, which] {
     hosts_[which].of->start();
@@ -144,20 +149,20 @@ void world::kill_process(std::size_t which) {
 // Of a quorum, a minority at most is down, or does not vote yet, at any time: when more have lost
 // their counters, but not all, clients wait for a person.
 void world::restart_node(node& which, fault how) {
-  if (!is_quorum()) return crash(which, how);
+  const auto back = soon(the.longest_fault);
+  if (!is_quorum()) return crash(which, how, back);
   const auto others_out = std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& one) {
     return one.get() != &which && (!one->up() || !votes(*one));
   });
   const auto spare = nodes_.size() - core::majority_of(nodes_.size());
   if (static_cast<std::size_t>(others_out) >= spare) return;
-  crash(which, which.durable ? fault::node_restart : how);
+  crash(which, which.durable ? fault::node_restart : how, back);
 }
 
-void world::crash(node& which, fault how) {
+void world::crash(node& which, fault how, instant back) {
   if (!which.up()) return;
   which.kill();
   net_.node_died(which, random_.chance(300));
-  const auto back = time.now() + random_.spread(millisecond, the.longest_fault);
   lasts(back);
   time.at(back, [this, &which, how] {
     if (how != fault::node_restart) forget(which, how);
@@ -173,6 +178,7 @@ void world::forget(node& which, fault how) {
   if (is_quorum()) {
     // It does not vote until nothing can depend on what it has forgotten: nothing is void.
     which.excuse_until(time.now() + the.max_ttl.count() * 6 / 5);
+    judge.locks_lost(which.index);
     return;
   }
   judge.data_lost();
@@ -187,7 +193,10 @@ void world::step_node(node& which, std::int64_t by) {
   which.wall_off += by;
   which.step_wall(by);
   if (breaks) judge.exclusion_void_until(until);
-  if (by > 0) which.excuse_until(until);
+  if (by > 0) {
+    which.excuse_until(until);
+    judge.locks_lost(which.index);
+  }
   if (by < 0) stepped_back_ -= by;
   if (!is_quorum()) check_tokens_rest();
 }

@@ -1,0 +1,166 @@
+// What goes wrong at just the moment when it matters most. Random faults seldom hit a chain of rare
+// events; these watch what the nodes answer, and strike when the next link of the chain is there.
+//
+//   vote_forgotten      X votes for an attempt of P, and forgets it at once. Of the others only the
+//                       witnesses, who complete the majority, hear from P, perhaps only when X
+//                       has been seen to forget. When X has waited and somebody looks whether it
+//                       may vote again, the witnesses fall silent.
+//   admission_outdated  X forgets. When it has waited, somebody asks for the counters that it is to
+//                       have, but what it sends to X is held up. Another lets X vote; it votes,
+//                       beside witnesses who just complete the majority, and forgets that, without
+//                       a new start. Once that is seen, the witnesses fall silent, and X is let in
+//                       by the first.
+//   renewal_interrupted  Of three nodes one never hears of a lease. Of the other two, n0 loses the
+//                       lock while it is renewed. Once a rival has its vote, it loses that, too.
+#include <algorithm>
+
+#include "core/quorum_machine.hpp"
+#include "sim/world.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+// How soon a node that forgets is there again.
+constexpr instant back_soon = 3 * millisecond;
+// How long witnesses do not hear of an attempt after that.
+constexpr instant heard_late = 20 * millisecond;
+
+bool is_fresh_vote(const reply& said) { return !said.items.empty() && said.items[0].integer == 1; }
+bool may_not_vote(const reply& said) {
+  return !said.items.empty() && (said.items[0].integer == 0 || said.items[0].integer == 2);
+}
+
+}  // namespace
+
+void world::lie_in_wait(fault what) {
+  if (ambush_.awaits != ambush::stage::none && time.now() < ambush_.over_at) return;
+  ambush_ = {.awaits = ambush::stage::for_vote,
+             .how = what,
+             .over_at = time.now() + 6 * the.max_ttl.count()};
+}
+
+void world::spring(node& at, process& from, const script_request& what, const reply& said) {
+  using stage = ambush::stage;
+  if (ambush_.awaits == stage::none || time.now() >= the.faults_end) return;
+  const auto& scripts = scripts_.redlock;
+  const bool voted = what.script == scripts.acquire && is_fresh_vote(said);
+  const bool looked_at = what.script == scripts.enrol;
+  switch (ambush_.awaits) {
+    case stage::none:
+      return;
+    case stage::for_vote:
+      if (voted) spring_on_vote(at, from);
+      return;
+    case stage::for_wait:
+      if (&at != ambush_.forgets || !looked_at || !may_not_vote(said)) return;
+      ambush_.awaits = stage::for_survey;
+      time.at(soon(heard_late), [this] { net_.let_go(); });
+      ambush_.wait_over = time.now() + the.max_ttl.count();
+      return;
+    case stage::for_survey:
+      if (time.now() < ambush_.wait_over) return;
+      if (ambush_.how == fault::vote_forgotten && looked_at) fall_silent(at);
+      if (ambush_.how == fault::admission_outdated && what.script == scripts.counters) {
+        ambush_.awaits = stage::for_admission;
+        hold_up(from, {ambush_.forgets});
+      }
+      return;
+    case stage::for_admission:
+      if (&at == ambush_.forgets && what.script == scripts.admit) {
+        ambush_.awaits = stage::for_second_vote;
+      }
+      return;
+    case stage::for_second_vote:
+      if (&at != ambush_.forgets || !voted) return;
+      ambush_.awaits = stage::for_late_admission;
+      be_heard_by_few(from, at);
+      time.at(soon(back_soon), [this, &at] { empty(at); });
+      return;
+    case stage::for_late_admission:
+      if (&at != ambush_.forgets || !looked_at || !may_not_vote(said)) return;
+      net_.let_go();
+      for (const auto witnesses = ambush_.witnesses; auto* one : witnesses)
+        fall_silent(*one);
+      return;
+    case stage::for_renewal:
+      if (what.script != scripts.extend || &from != ambush_.victim) return;
+      ambush_.awaits = stage::for_rival;
+      return drop_lock(*ambush_.forgets);
+    case stage::for_rival:
+      if (&at != ambush_.forgets || !voted || &from == ambush_.victim) return;
+      ambush_.awaits = stage::none;
+      time.at(soon(20 * millisecond), [this, &at] { drop_lock(at); });
+      return;
+  }
+}
+
+// Nothing gets there until then, and nothing of what was sent meanwhile.
+void world::separate(const process& from, const node& to, instant until) {
+  net_.cut_all(from, to);
+  net_.block(from, to, direction::to_node, until);
+  time.at(until - 1, [this, &from, &to] { net_.cut_all(from, to); });
+  lasts(until);
+}
+
+void world::spring_on_vote(node& voter, process& from) {
+  const auto all_vote = std::all_of(nodes_.begin(), nodes_.end(),
+                                    [](const auto& one) { return one->up() && votes(*one); });
+  if (!all_vote) return;
+  if (ambush_.how == fault::renewal_interrupted) {
+    ambush_.awaits = ambush::stage::for_renewal;
+    ambush_.forgets = nodes_[0].get();
+    ambush_.victim = &from;
+    const bool other_heard = voter.index == 2 || (voter.index == 0 && random_.chance(500));
+    return separate(from, *nodes_[other_heard ? 1 : 2], ambush_.over_at);
+  }
+  ambush_.awaits = ambush::stage::for_wait;
+  ambush_.forgets = &voter;
+  if (ambush_.how == fault::vote_forgotten) {
+    be_heard_by_few(from, voter);
+    if (random_.chance(500)) hold_up(from, ambush_.witnesses);
+  }
+  // Not before it has said so.
+  time.at(soon(back_soon), [this, &voter] { crash(voter, fault::node_empty, soon(back_soon)); });
+}
+
+void world::be_heard_by_few(const process& from, node& voter) {
+  std::vector<node*> others;
+  for (const auto& one : nodes_) {
+    if (one.get() != &voter) others.push_back(one.get());
+  }
+  const auto first =
+      static_cast<std::ptrdiff_t>(random_.between(0, static_cast<std::int64_t>(others.size()) - 1));
+  std::rotate(others.begin(), others.begin() + first, others.end());
+  const auto witnesses = core::majority_of(nodes_.size()) - 1;
+  ambush_.witnesses.assign(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(witnesses));
+  for (std::size_t i = witnesses; i < others.size(); ++i)
+    separate(from, *others[i], time.now() + the.max_ttl.count());
+}
+
+void world::empty(node& which) {
+  if (!which.up()) return;
+  forget(which, fault::node_empty);
+  for (std::size_t lock = 0; lock < the.locks; ++lock)
+    look_at(which, keys_of(lock).lock);
+}
+
+void world::fall_silent(node& at) {
+  const auto witness = std::find(ambush_.witnesses.begin(), ambush_.witnesses.end(), &at);
+  if (witness == ambush_.witnesses.end()) return;
+  ambush_.witnesses.erase(witness);
+  if (ambush_.witnesses.empty()) ambush_.awaits = ambush::stage::none;
+  const auto until = time.now() + 3 * the.max_ttl.count();
+  for (const auto& one : hosts_)
+    net_.block(*one.of, at, direction::to_node, until);
+  lasts(until);
+}
+
+void world::hold_up(const process& from, std::vector<node*> to) {
+  const auto until = time.now() + 5 * the.max_ttl.count();
+  net_.hold(from, std::move(to));
+  time.at(until, [this] { net_.let_go(); });
+  lasts(until);
+}
+
+}  // namespace holdfast::sim

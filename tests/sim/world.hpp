@@ -111,6 +111,7 @@ class world {
   // What goes wrong at just that moment: world_ambush.cpp.
   void lie_in_wait(fault what);
   void spring(node& at, process& from, const script_request& what, const reply& said);
+  [[nodiscard]] bool all_vote() const;
   void spring_on_vote(node& voter, process& from);
   void be_heard_by_few(const process& from, node& voter);
   void fall_silent(node& at);

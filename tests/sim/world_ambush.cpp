@@ -103,10 +103,14 @@ void world::separate(const process& from, const node& to, instant until) {
   lasts(until);
 }
 
+// Otherwise a majority may forget, and a person has to decide.
+bool world::all_vote() const {
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& one) { return one->up() && votes(*one); });
+}
+
 void world::spring_on_vote(node& voter, process& from) {
-  const auto all_vote = std::all_of(nodes_.begin(), nodes_.end(),
-                                    [](const auto& one) { return one->up() && votes(*one); });
-  if (!all_vote) return;
+  if (!all_vote()) return;
   if (ambush_.how == fault::renewal_interrupted) {
     ambush_.awaits = ambush::stage::for_renewal;
     ambush_.forgets = nodes_[0].get();
@@ -121,7 +125,9 @@ void world::spring_on_vote(node& voter, process& from) {
     if (random_.chance(500)) hold_up(from, ambush_.witnesses);
   }
   // Not before it has said so.
-  time.at(soon(back_soon), [this, &voter] { crash(voter, fault::node_empty, soon(back_soon)); });
+  time.at(soon(back_soon), [this, &voter] {
+    if (all_vote()) crash(voter, fault::node_empty, soon(back_soon));
+  });
 }
 
 void world::be_heard_by_few(const process& from, node& voter) {
@@ -139,7 +145,7 @@ void world::be_heard_by_few(const process& from, node& voter) {
 }
 
 void world::empty(node& which) {
-  if (!which.up()) return;
+  if (!all_vote()) return;
   forget(which, fault::node_empty);
   for (std::size_t lock = 0; lock < the.locks; ++lock)
     look_at(which, keys_of(lock).lock);

@@ -461,7 +461,10 @@ void redlock_model::repair(std::size_t node, const renewing& one, const std::str
           {keys.lock, record_key},
           {set_.config, keys.counter, value, milliseconds_text(one.ttl), to_string(holder->token)},
           true}),
-      nullptr);
+      [this, id = one.id](const result<reply>& answer) {
+        const bool lost = !answer && answer.error().code == errc::outcome_unknown;
+        if (lost) lingering_.insert(id);
+      });
 }
 
 // ---- what the judge asks -----------------------------------------------------------------------

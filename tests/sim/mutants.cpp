@@ -88,7 +88,7 @@ const std::vector<mutant>& mutants() {
       both.push_back(std::move(one));
     // They take a chain of rare events: README.md.
     const std::set<std::string_view> elusive{"stray-by-id", "retransmit-fresh", "both-answers",
-                                             "read-before-wait", "outdated-admission"};
+                                             "read-before-wait"};
     for (auto& one : both)
       one.elusive = elusive.contains(one.name);
     return both;

@@ -66,13 +66,6 @@ bool any(const standings& seen, is which) {
                      [&](const auto& one) { return one.report.is == which; });
 }
 
-std::vector<core::node_report> reports_of(const standings& seen) {
-  std::vector<core::node_report> all;
-  for (const auto& one : seen)
-    all.push_back(one.report);
-  return all;
-}
-
 // A set whose nodes all answer and are ours.
 result<standings> whole_set(const node_set& set, core::time_point until) {
   auto seen = set.survey(until);
@@ -94,12 +87,12 @@ result<std::vector<node_status>> status(std::string_view url, std::chrono::milli
   auto set = nodes_of::open(url);
   if (!set) return fail(std::move(set.error()));
   const auto seen = (**set)->survey(core::after(runtime::now(), timeout));
-  const auto lost = core::plan_admission(reports_of(seen), (**set)->config.max_ttl).counters_lost;
+  const auto lost =
+      core::plan_admission(node_set::reports_of(seen), (**set)->config.max_ttl).counters_lost;
   std::vector<node_status> every;
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto is_now = seen[i].report.is;
-    every.push_back({(**set)->names()[i], is_now == is::votes, seen[i].said});
-    if (lost && (is_now == is::blank || is_now == is::restarted)) {
+    every.push_back({(**set)->names()[i], seen[i].report.is == is::votes, seen[i].said});
+    if (lost && core::awaits_admission(seen[i].report)) {
       every.back().said.append("; ").append(stores::redlock::counters_lost_advice);
     }
   }
@@ -112,7 +105,7 @@ result<void> init(std::string_view url, std::chrono::milliseconds timeout) {
   const auto until = core::after(runtime::now(), timeout);
   const auto seen = whole_set(***set, until);
   if (!seen) return fail(seen.error());
-  const auto reports = reports_of(*seen);
+  const auto reports = node_set::reports_of(*seen);
   const bool is_new = !any(*seen, is::votes) && !any(*seen, is::restarted);
   // Or its first `init` was interrupted: its other nodes have not voted yet, either.
   const auto begun_with = [&](const core::node_report& one) {

@@ -55,7 +55,7 @@ admission_plan plan_admission(const std::vector<node_report>& nodes, duration ma
   };
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const auto& one = nodes[i];
-    if (one.is != standing::blank && one.is != standing::restarted) continue;
+    if (!awaits_admission(one)) continue;
     const auto left = max_ttl - one.waited;
     const auto begun_with = one.is == standing::blank ? still_to_begin(one, nodes) : std::string{};
     if (one.is == standing::restarted && one.loses_nothing) {

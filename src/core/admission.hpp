@@ -25,6 +25,10 @@ struct node_report {
   std::string begun_with{};    // votes, restarted: the waits that all were in when its set began
 };
 
+// Whether it may have lost something, and waits to be let in.
+[[nodiscard]] constexpr bool awaits_admission(const node_report& one) noexcept {
+  return one.is == node_report::standing::blank || one.is == node_report::standing::restarted;
+}
 // The waits that the nodes are in, as text: what a set that is new begins with.
 [[nodiscard]] std::string waits_of(const std::vector<node_report>& nodes);
 // What the set began with, if this node has not been let in since: it is in that wait still, and

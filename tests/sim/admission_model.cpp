@@ -18,10 +18,6 @@ constexpr core::duration look_patience = std::chrono::seconds{1};
 constexpr core::duration look_pause_max = std::chrono::seconds{1};
 constexpr core::duration look_pause_min = std::chrono::milliseconds{20};
 
-bool may_not_vote(const core::node_report& one) {
-  return one.is == is::blank || one.is == is::restarted;
-}
-
 }  // namespace
 
 line_model::call admission_model::enrol_call(const quorum_set& set, const quorum_scripts& scripts) {
@@ -62,7 +58,7 @@ void admission_model::read_survey(const current& what, const question_model::ans
                                   : is::foreign;
       if (report.is == is::votes) report.begun_with = fields.at(2).text;
       if (report.is == is::restarted) report.begun_with = fields.at(3).text;
-      if (may_not_vote(report)) {
+      if (core::awaits_admission(report)) {
         report.waited = std::chrono::milliseconds{fields[2].integer};
         report.wait = fields[1].text;
       }
@@ -76,7 +72,8 @@ void admission_model::read_survey(const current& what, const question_model::ans
   if (without_.wait_first) {
     // Planted: the counters are read when a node is first seen not to vote.
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (!may_not_vote(nodes.reports[i]) || read_early_.contains(nodes.run_ids[i])) continue;
+      if (!core::awaits_admission(nodes.reports[i]) || read_early_.contains(nodes.run_ids[i]))
+        continue;
       read_counters(what->until, [this, run_id = nodes.run_ids[i]](const counters* known) {
         if (known != nullptr) read_early_.emplace(run_id, *known);
       });
@@ -155,7 +152,7 @@ void admission_model::admit(const current& what, const counters& least) {
 
 void admission_model::end(const current& what) {
   const auto& all = what->nodes.reports;
-  looking_ = std::any_of(all.begin(), all.end(), may_not_vote);
+  looking_ = std::any_of(all.begin(), all.end(), core::awaits_admission);
   if (!looking_) return;
   const auto pause =
       std::clamp(what->plan.again.value_or(look_pause_max), look_pause_min, look_pause_max);

@@ -14,7 +14,7 @@ class keeper_model {
  public:
   // `too_early`: the store let go before the lease's deadline.
   using on_lost = std::function<void(lease&, loss, bool too_early)>;
-  // By what was sent so long ago.
+  // By what was sent then.
   using on_renewed = std::function<void(const lease&, core::time_point sent)>;
 
   keeper_model(process& in, client_model& client, core::duration operation_timeout, on_lost tell,

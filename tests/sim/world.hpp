@@ -122,6 +122,7 @@ class world {
   // What the judge sees: world_view.cpp.
   void observe(node& at, const script_request& what, const reply& said);
   void look_at(node& at, std::string_view key);
+  void look_at_locks(node& at);
   void look_at_quorum(std::size_t lock, const core::owner_id& id);
   [[nodiscard]] static bool votes(node& which);
   void check_given_back();

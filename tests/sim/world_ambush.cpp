@@ -147,8 +147,7 @@ void world::be_heard_by_few(const process& from, node& voter) {
 void world::empty(node& which) {
   if (!all_vote()) return;
   forget(which, fault::node_empty);
-  for (std::size_t lock = 0; lock < the.locks; ++lock)
-    look_at(which, keys_of(lock).lock);
+  look_at_locks(which);
 }
 
 void world::fall_silent(node& at) {

@@ -167,8 +167,7 @@ void world::crash(node& which, fault how, instant back) {
   time.at(back, [this, &which, how] {
     if (how != fault::node_restart) forget(which, how);
     which.start();
-    for (std::size_t lock = 0; lock < the.locks; ++lock)
-      look_at(which, keys_of(lock).lock);
+    look_at_locks(which);
   });
 }
 

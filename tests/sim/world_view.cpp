@@ -62,6 +62,11 @@ void world::observe(node& at, const script_request& what, const reply& said) {
     look_at(at, key);
 }
 
+void world::look_at_locks(node& at) {
+  for (std::size_t lock = 0; lock < the.locks; ++lock)
+    look_at(at, keys_of(lock).lock);
+}
+
 void world::look_at(node& at, std::string_view key) {
   const auto lock = lock_of(key);
   if (!lock) return;

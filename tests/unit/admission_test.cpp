@@ -70,8 +70,7 @@ TEST(Admission, NewSetBeginsOnceEveryNodeHasWaited) {
   EXPECT_EQ(early.again, 50s);
   const auto then = plan_admission({blank(60s), blank(61s), blank(60s)}, max_ttl);
   EXPECT_EQ(then.admit.size(), 3U);
-  EXPECT_EQ(then.admit[1].node, 1U);
-  EXPECT_EQ(then.admit[1].because, grounds::all_new);
+  EXPECT_EQ(then.admit[1], (admission{1, grounds::all_new}));
 }
 
 TEST(Admission, NewSetRemembersWhatItBeganWith) {

@@ -106,6 +106,13 @@ std::vector<node_set::standing> node_set::survey(core::time_point until) const {
   return all;
 }
 
+std::vector<core::node_report> node_set::reports_of(const std::vector<standing>& seen) {
+  std::vector<core::node_report> all;
+  for (const auto& one : seen)
+    all.push_back(one.report);
+  return all;
+}
+
 // Every write is on disk before it is answered. What keeps us from knowing counts as no.
 bool node_set::loses_nothing(std::size_t node, core::time_point until) const {
   const auto setting = [&](std::string_view name) -> std::string {
@@ -190,13 +197,8 @@ result<void> node_set::admit(std::size_t node, const standing& seen, admit_mode 
 void node_set::admit_those_who_may() {
   const auto until = core::after(runtime::now(), look_patience);
   const auto seen = survey(until);
-  std::vector<core::node_report> reports;
-  bool somebody_waits = false;
-  for (const auto& one : seen) {
-    reports.push_back(one.report);
-    somebody_waits = somebody_waits || one.report.is == core::node_report::standing::blank ||
-                     one.report.is == core::node_report::standing::restarted;
-  }
+  const auto reports = reports_of(seen);
+  const bool somebody_waits = std::any_of(reports.begin(), reports.end(), core::awaits_admission);
   const auto plan = core::plan_admission(reports, config.max_ttl);
   counters_lost_ = plan.counters_lost;
   using grounds = core::admission::grounds;

@@ -102,6 +102,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
     bool voted_elsewhere = false;
   };
   [[nodiscard]] std::vector<standing> survey(core::time_point until) const;
+  [[nodiscard]] static std::vector<core::node_report> reports_of(const std::vector<standing>& seen);
   // Recovered: waited, and begins above whatever it may have granted.
   enum class admit_mode { waited, recovered, kept, vouched_for };
   // Pairs of a counter's field and the least that it must be.

@@ -40,6 +40,13 @@ class script_engine {
   };
   std::unique_ptr<lua_State, close_state> state_;
   std::map<std::string, int, std::less<>> known_;
+  // What KEYS and ARGV are, for all scripts.
+  struct array {
+    int table = 0;
+    std::size_t size = 0;
+  };
+  array keys_;
+  array args_;
 };
 
 }  // namespace holdfast::sim

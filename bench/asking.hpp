@@ -20,8 +20,12 @@ class asking {
   reply ask(const char* format, Args... args) {
     auto* got = static_cast<redisReply*>(::redisCommand(redis_.get(), format, args...));
     if (got == nullptr) throw std::runtime_error{"baseline: connection lost"};
+    return own(got);
+  }
+  static reply own(redisReply* got) {
     return {got, [](redisReply* r) { ::freeReplyObject(r); }};
   }
+  [[nodiscard]] redisContext* on() const noexcept { return redis_.get(); }
   std::string load(const char* script) { return ask("SCRIPT LOAD %s", script)->str; }
   std::string info(const char* section) {
     const auto said = ask("INFO %s", section);

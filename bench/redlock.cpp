@@ -8,6 +8,7 @@
 #include "bench.hpp"
 #include "contending.hpp"
 #include "hand_rolled.hpp"
+#include "hand_rolled_quorum.hpp"
 #include "pairs.hpp"
 #include "support/redlock_nodes.hpp"
 
@@ -69,6 +70,36 @@ turn their_pairs(const servers& at) {
     return per_second(time, [&] {
       if (!them.lock("bench/their-pair")) throw std::runtime_error{"baseline: not free"};
       them.unlock("bench/their-pair");
+    });
+  };
+}
+
+hand_rolled_quorum by_hand(test::redlock_nodes& set, std::size_t asked) {
+  std::vector<redisContext*> all;
+  for (std::size_t i = 0; i < asked; ++i)
+    all.push_back(::redisConnect("127.0.0.1", set[i].port()));
+  return {all, nodes / 2 + 1};
+}
+
+turn pairs_by_hand(const shared_quorum& on) {
+  return [on](milliseconds time) {
+    auto them = by_hand(**on, nodes);
+    return per_second(time, [&] {
+      if (!them.lock("bench/their-pair")) throw std::runtime_error{"baseline: not free"};
+      if (!them.unlock("bench/their-pair")) throw std::runtime_error{"baseline: not held"};
+    });
+  };
+}
+
+turn acquire_time_by_hand(const shared_quorum& on, std::size_t asked) {
+  return [on, asked](milliseconds time) {
+    auto them = by_hand(**on, asked);
+    return quantile_of_calls(time, 0.5, [&] {
+      const auto start = clock::now();
+      if (!them.lock("bench/their-acquire")) throw std::runtime_error{"baseline: not free"};
+      const auto took = std::chrono::duration<double, std::micro>(clock::now() - start).count();
+      static_cast<void>(them.unlock("bench/their-acquire"));
+      return took;
     });
   };
 }
@@ -153,6 +184,15 @@ std::vector<bench_case> redlock_cases(const servers& at) {
        "SET NX PX + EVALSHA by hand on one node", true, 1.0, our_pairs(on), their_pairs(at)},
       {"redlock5_acquire", "five nodes: acquire, p50", "µs", "one PING round trip, p50", false, 2.0,
        acquire_time(on, one_node::healthy, 0.5), ping_latency(at)},
+      {"redlock5_pair_1_by_hand", "five nodes, one thread, one lock", "pairs/s",
+       "SET NX PX + EVALSHA by hand on the same five, in parallel", true, 0, our_pairs(on),
+       pairs_by_hand(on)},
+      {"redlock5_acquire_by_hand", "five nodes: acquire, p50", "µs",
+       "SET NX PX by hand on the same five, in parallel", false, 0,
+       acquire_time(on, one_node::healthy, 0.5), acquire_time_by_hand(on, nodes)},
+      {"redlock5_acquire_floor", "a bare SET on three nodes by hand, and nothing else, p50", "µs",
+       "one PING round trip, p50", false, 0, acquire_time_by_hand(on, nodes / 2 + 1),
+       ping_latency(at)},
       {"redlock5_contended_16", "five nodes, 16 processes, one lock, held 0 ms", "acquisitions/s",
        "the same on one node", true, 0.3, contended_rate([on] { return (*on)->url(); }),
        contended_rate([at] { return at.tcp_url(); })},

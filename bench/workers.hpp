@@ -2,11 +2,13 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -73,6 +75,7 @@ inline void run_workers(shared_board& all, int count, std::chrono::milliseconds 
   for (int i = 0; i < count; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also when the bench is killed
       int status = 0;
       try {
         work(i);

@@ -50,8 +50,9 @@ class script_source {
       default:
         return {&scripts::acquire,
                 {lock, record, queue, kept},
-                {config(), field(lock), id, ttl(), token(), "host=h;pid=1;label=x", "1", "60000000",
-                 waits ? ticket() : "", waits ? waiter(id) : "", random_.chance(50) ? "1" : "9"}};
+                {config(), field(lock), id, ttl(), token(), "since=1;host=h;pid=1;label=x", "1",
+                 "60000000", waits ? ticket() : "", waits ? waiter(id) : "",
+                 random_.chance(50) ? "1" : "9", waits && random_.chance(500) ? "1" : ""}};
       case 6:
       case 7:
         return {&scripts::raise, {lock, record}, {config(), field(lock), id, token()}};

@@ -188,6 +188,8 @@ class word_source {
         {"EXISTS", "k"},
         {"EXISTS", "k", "k"},
         {"GET", "k"},
+        {"MGET", "k"},
+        {"MGET", "k", "k"},
         {"SET", "k", "v"},
         {"SET", "k", "v", "PX", "n"},
         {"SET", "k", "v", "NX"},

@@ -159,6 +159,15 @@ reply getrange(call_context& in, words args) {
                                        static_cast<std::size_t>(last - start + 1)));
 }
 
+reply mget(call_context& in, words args) {
+  std::vector<reply> values;
+  for (const auto key : args) {
+    const auto found = look<std::string>(in, key);
+    values.push_back(text_or_none(found.wrong ? nullptr : found.value));
+  }
+  return reply::list(std::move(values));
+}
+
 // ---- hashes ------------------------------------------------------------------------------------
 
 reply hset(call_context& in, words args) {
@@ -415,12 +424,13 @@ constexpr std::array commands{
     command{"HMGET", hmget, 2, any},   command{"HSET", hset, 3, any},
     command{"INFO", info, 0, 1},       command{"LINDEX", lindex, 2, 2},
     command{"LLEN", llen, 1, 1},       command{"LPOP", lpop, 1, 1},
-    command{"LREM", lrem, 3, 3},       command{"PEXPIRE", pexpire, 2, 2},
-    command{"PTTL", pttl, 1, 1},       command{"PUBLISH", publish, 2, 2},
-    command{"RPOP", rpop, 1, 1},       command{"RPUSH", rpush, 2, any},
-    command{"SET", set, 2, any},       command{"TIME", time, 0, 0},
-    command{"ZADD", zadd, 3, any},     command{"ZCARD", zcard, 1, 1},
-    command{"ZPOPMIN", zpopmin, 1, 1}, command{"ZREM", zrem, 2, any},
+    command{"LREM", lrem, 3, 3},       command{"MGET", mget, 1, any},
+    command{"PEXPIRE", pexpire, 2, 2}, command{"PTTL", pttl, 1, 1},
+    command{"PUBLISH", publish, 2, 2}, command{"RPOP", rpop, 1, 1},
+    command{"RPUSH", rpush, 2, any},   command{"SET", set, 2, any},
+    command{"TIME", time, 0, 0},       command{"ZADD", zadd, 3, any},
+    command{"ZCARD", zcard, 1, 1},     command{"ZPOPMIN", zpopmin, 1, 1},
+    command{"ZREM", zrem, 2, any},
 };
 
 const command* named(std::string_view name) {

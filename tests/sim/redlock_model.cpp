@@ -42,7 +42,7 @@ redlock_model::redlock_model(network& net, process& in, const quorum_set& set,
       scripts_{scripts},
       without_{without},
       random_{seed, 12},
-      holder_{"host=" + in.name + ";pid=1;label="},
+      holder_{"since=0;host=" + in.name + ";pid=1;label="},
       hints_{net, in, set, fresh_id()},
       admission_{in, set, calls_, scripts, without},
       locks_(locks_max) {
@@ -86,7 +86,8 @@ redlock_model::call redlock_model::acquire_call(std::size_t lock, const stores::
                      {set_.config, keys.counter, std::string{who.id.text()},
                       milliseconds_text(who.ttl), std::to_string(proposal), holder_, layout,
                       std::string{ahead_us_max}, line == nullptr ? std::string{} : line->ticket,
-                      line == nullptr ? std::string{} : line->waiter, std::string{waiters_max}},
+                      line == nullptr ? std::string{} : line->waiter, std::string{waiters_max},
+                      who.asks > 1 ? "1" : ""},
                      true});
 }
 
@@ -216,7 +217,7 @@ void redlock_model::fill_in(const renewing& one, fencing_token token, node_mask 
   const auto due = core::between(fill_in_min, fill_in_max, random_.bits());
   in_.at(core::after(in_.now(), due), [this, one, token, asked] {
     if (!holds(one.lock, one.id) && !without_.fill_in_held) return;
-    const auto value = stores::redis::value_begins(one.id, token) + ";block=1;since=0;" + holder_;
+    const auto value = stores::redis::value_begins(one.id, token) + ";block=1;" + holder_;
     for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
       if (!has(asked, i)) repair(i, one, value);
     }

@@ -68,15 +68,21 @@ redlock_lock::waiting& redlock_lock::memory_of(attempt& who) const {
 
 redlock_lock::acquire_words redlock_lock::words_of(const attempt& who,
                                                    std::uint64_t proposal) const {
-  return {milliseconds_text(who.ttl), std::to_string(proposal),
-          redis::describe_holder(set_->host, ::getpid(), who.label)};
+  return {milliseconds_text(who.ttl), std::to_string(proposal), describe_us(who.label),
+          who.asks > 1};
+}
+
+std::string redlock_lock::describe_us(std::string_view label) const {
+  const auto now = std::chrono::floor<milliseconds>(runtime::wall_now().time_since_epoch());
+  return "since=" + std::to_string(now.count()) + ";" +
+         redis::describe_holder(set_->host, ::getpid(), label);
 }
 
 request redlock_lock::acquire_request(std::size_t node, const core::owner_id& id,
                                       const acquire_words& words, std::string_view ticket,
                                       std::string_view waiter) const {
   const std::array<std::string_view, 4> keys{key_, record_key, queue_key_, next_key_};
-  const std::array<std::string_view, 11> args{set_->nodes()[node].config,
+  const std::array<std::string_view, 12> args{set_->nodes()[node].config,
                                               counter_field_,
                                               id.text(),
                                               words.ttl,
@@ -86,7 +92,8 @@ request redlock_lock::acquire_request(std::size_t node, const core::owner_id& id
                                               ahead_us_max,
                                               ticket,
                                               waiter,
-                                              waiters_max};
+                                              waiters_max,
+                                              words.asked_before ? "1" : ""};
   return {scripts::acquire, keys, args};
 }
 

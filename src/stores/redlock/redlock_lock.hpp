@@ -55,6 +55,7 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   // What one attempt sends to its nodes.
   struct acquire_words {
     std::string ttl, token, holder;
+    bool asked_before;
   };
   [[nodiscard]] acquire_words words_of(const attempt& who, std::uint64_t proposal) const;
   [[nodiscard]] request acquire_request(std::size_t node, const core::owner_id& id,
@@ -68,6 +69,8 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
 
  private:
   struct waiting;
+  // Since now, as the nodes keep it.
+  [[nodiscard]] std::string describe_us(std::string_view label) const;
   [[nodiscard]] waiting& memory_of(attempt& who) const;
   [[nodiscard]] std::shared_ptr<place_in_line> join_line(waiting& mine) const;
   void leave_line(const attempt& who, waiting& mine);

@@ -27,11 +27,7 @@ void redlock_lock::fill_in(const attempt& who, const core::grant& got, node_mask
   set_->soon([weak = weak_from_this(), id = who.id, label = who.label, got, asked] {
     const auto self = weak.lock();
     if (!self || !self->holds(id)) return;
-    const auto since =
-        std::chrono::duration_cast<std::chrono::seconds>(runtime::wall_now().time_since_epoch());
-    const auto value = redis::value_begins(id, got.token) +
-                       ";block=1;since=" + std::to_string(since.count()) + "000;" +
-                       redis::describe_holder(self->set_->host, ::getpid(), label);
+    const auto value = redis::value_begins(id, got.token) + ";block=1;" + self->describe_us(label);
     for (std::size_t i = 0; i < self->set_->nodes().size(); ++i) {
       if (!has(asked, i)) self->repair(i, id, value, got.ttl);
     }

@@ -11,7 +11,8 @@
 -- An attempt that lost a split vote stays: with everybody in line on every node, all nodes keep the
 -- lock for the same waiter, the one with the lowest ticket, and the next vote is not split.
 local call = redis.call
-local held = call('GET', KEYS[1])
+local there = call('MGET', KEYS[1], KEYS[3])
+local held, kept = there[1], there[2]
 local ours = held and string.sub(held, 1, 33) == ARGV[1] .. ';'
 if ours then
   call('DEL', KEYS[1])
@@ -19,7 +20,7 @@ end
 local passes_on = ours
 if ARGV[3] == 'leave' then
   call('ZREM', KEYS[2], ARGV[4])
-  if call('GET', KEYS[3]) == ARGV[4] then
+  if kept == ARGV[4] then
     call('DEL', KEYS[3])
     passes_on = passes_on or not held
   end

@@ -55,10 +55,7 @@ void node_set::look_after_nodes() {
 }
 
 std::vector<node_set::standing> node_set::survey(core::time_point until) const {
-  const auto asked = ask_all();
-  for (std::size_t i = 0; i < nodes_.size(); ++i)
-    asked->ask(i, enrol_request(i));
-  const auto answers = asked->gather(until);
+  const auto answers = ask_every([&](std::size_t i) { return enrol_request(i); }, until);
   std::vector<standing> all(nodes_.size());
   using is = core::node_report::standing;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -129,12 +126,11 @@ bool node_set::loses_nothing(std::size_t node, core::time_point until) const {
 }
 
 result<node_set::counters> node_set::counters_known(core::time_point until) const {
-  const auto asked = ask_all();
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+  const auto read = [&](std::size_t i) {
     const std::array<std::string_view, 1> args{nodes_[i].config};
-    asked->ask(i, {scripts::counters, record_keys, args});
-  }
-  const auto answers = asked->gather(until);
+    return request{scripts::counters, record_keys, args};
+  };
+  const auto answers = ask_every(read, until);
   highest_counters highest;
   std::size_t intact = 0;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -153,10 +149,7 @@ result<node_set::counters> node_set::counters_known(core::time_point until) cons
 result<node_set::counters> node_set::counters_left(core::time_point until) const {
   command get{2};
   get.arg("HGETALL").arg(record_key);
-  const auto asked = ask_all();
-  for (std::size_t i = 0; i < nodes_.size(); ++i)
-    asked->ask(i, request{get});
-  const auto answers = asked->gather(until);
+  const auto answers = ask_every([&](std::size_t) { return request{get}; }, until);
   highest_counters highest;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (!answers[i]) return fail(errc::store_unreachable, "no answer from " + nodes_[i].name);

@@ -204,6 +204,37 @@ std::shared_ptr<question> node_set::ask_all() const {
   return std::make_shared<question>(calls(), config.node_timeout, nullptr);
 }
 
+question::answers node_set::ask_every(const std::function<request(std::size_t)>& what,
+                                      core::time_point until) const {
+  const auto first = ask_all();
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    first->ask(i, what(i));
+  auto answers = first->gather(until);
+  const auto second = ask_all();
+  const auto broke = [&](std::size_t node) {
+    if (!answers[node] || *answers[node]) return false;
+    const auto code = answers[node]->error().code;
+    return code == errc::outcome_unknown || code == errc::store_unreachable;
+  };
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (broke(i)) second->ask(i, what(i));
+  }
+  auto again = second->gather(until);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (again[i]) answers[i] = std::move(again[i]);
+  }
+  return answers;
+}
+
+question::answers node_set::inspect(std::span<const std::string_view> keys,
+                                    core::time_point until) const {
+  const auto look = [&](std::size_t i) {
+    const std::array<std::string_view, 1> args{nodes_[i].config};
+    return request{scripts::inspect, keys, args};
+  };
+  return ask_every(look, until);
+}
+
 core::first_asked node_set::ask_first(unsigned slot, core::rivals others,
                                       core::time_point now) const {
   std::vector<core::node_habit> habits;

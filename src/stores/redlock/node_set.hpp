@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,13 @@ class node_set : public std::enable_shared_from_this<node_set> {
   [[nodiscard]] round::lines calls() const;
   [[nodiscard]] round::lines renewals() const;
   [[nodiscard]] std::shared_ptr<question> ask_all() const;
+  // What every node says to something that may be asked twice: once more where the connection turns
+  // out to be to a server that is gone, and another may be there now.
+  [[nodiscard]] question::answers ask_every(const std::function<request(std::size_t)>& what,
+                                            core::time_point until) const;
+  // What every node has there, by scripts/inspect.lua. `keys` begins with the record's.
+  [[nodiscard]] question::answers inspect(std::span<const std::string_view> keys,
+                                          core::time_point until) const;
   [[nodiscard]] node_mask everybody() const noexcept { return only(nodes_.size()) - 1; }
   // Whom to ask first for a lock of this hash slot.
   [[nodiscard]] core::first_asked ask_first(unsigned slot, core::rivals others,

@@ -320,12 +320,7 @@ void redlock_lock::forget(const core::owner_id& id) noexcept {
 
 std::vector<node_view> redlock_lock::look(core::time_point until) {
   const std::array<std::string_view, 2> keys{record_key, key_};
-  const auto asked = set_->ask_all();
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    const std::array<std::string_view, 1> args{set_->nodes()[i].config};
-    asked->ask(i, {scripts::inspect, keys, args});
-  }
-  const auto answers = asked->gather(until);
+  const auto answers = set_->inspect(keys, until);
   std::vector<node_view> views;
   for (std::size_t i = 0; i < answers.size(); ++i)
     views.push_back(read_views(answers[i], 1, set_->names()[i], set_->set()).front());

@@ -152,12 +152,7 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
     std::vector<std::string_view> names{record_key};
     names.insert(names.end(), all_keys.begin() + static_cast<std::ptrdiff_t>(from),
                  all_keys.begin() + static_cast<std::ptrdiff_t>(from + count));
-    const auto asked = set_->ask_all();
-    for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-      const std::array<std::string_view, 1> args{set_->nodes()[i].config};
-      asked->ask(i, {scripts::inspect, names, args});
-    }
-    const auto answers = asked->gather(core::after(runtime::now(), timeout));
+    const auto answers = set_->inspect(names, core::after(runtime::now(), timeout));
     std::vector<std::vector<node_view>> seen;
     for (std::size_t i = 0; i < answers.size(); ++i)
       seen.push_back(read_views(answers[i], count, set_->names()[i], set_->set()));

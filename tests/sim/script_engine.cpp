@@ -207,8 +207,6 @@ void script_engine::close_state::operator()(lua_State* state) const noexcept { l
 
 script_engine::script_engine() : state_{luaL_newstate()} {
   auto* lua = state_.get();
-  // A script leaves little behind, and there are millions: collecting seldom is faster.
-  lua_gc(lua, LUA_GCSETPAUSE, 1000);
   open(lua, "", luaopen_base);
   open(lua, LUA_TABLIBNAME, luaopen_table);
   open(lua, LUA_STRLIBNAME, luaopen_string);

@@ -68,11 +68,15 @@ class drifting_clock {
   // The first instant at which it reads `reading` or more.
   [[nodiscard]] instant when(std::int64_t reading) const noexcept {
     const auto left = reading - reading_;
+    if (ppm_ == 0) return std::max<instant>(0, left);
     auto guess = left - left / 1'000'000 * ppm_ - 2 * millisecond;
     guess = std::max<instant>(0, guess);
-    // Two corrections bring it within a nanosecond or two; then it is walked.
-    for (int i = 0; i < 4; ++i)
-      guess = std::max<instant>(0, guess + (reading - read(guess)));
+    // A few corrections bring it within a nanosecond or two; then it is walked.
+    for (int i = 0; i < 4; ++i) {
+      const auto off = reading - read(guess);
+      guess = std::max<instant>(0, guess + off);
+      if (off >= -2 && off <= 2) break;
+    }
     while (guess > 0 && read(guess - 1) >= reading)
       --guess;
     while (read(guess) < reading)

@@ -105,6 +105,7 @@ std::vector<node_set::standing> node_set::survey(core::time_point until) const {
 
 std::vector<core::node_report> node_set::reports_of(const std::vector<standing>& seen) {
   std::vector<core::node_report> all;
+  all.reserve(seen.size());
   for (const auto& one : seen)
     all.push_back(one.report);
   return all;

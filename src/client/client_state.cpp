@@ -48,6 +48,7 @@ client_state::client_state(std::unique_ptr<stores::store> store,
 }
 
 client_state::~client_state() {
+  gate_->close();
   store_->flush(core::after(runtime::now(), options.release_budget));
   store_->close();
   store_work_->stop();
@@ -117,7 +118,7 @@ failure client_state::record_failure(const std::string& lock, failure why) {
   return why;
 }
 
-// The hooks run on threads that end before this client does.
+// The keeper's hooks run on threads that end before this client does.
 keeper::hooks client_state::keeper_hooks() {
   keeper::hooks tell_us;
   tell_us.lost = [this](const auto& lease, loss why) { on_lost(lease, why); };
@@ -135,16 +136,22 @@ keeper::hooks client_state::keeper_hooks() {
 
 stores::store_events client_state::store_hooks() {
   stores::store_events events;
-  events.lost = [this](const core::owner_id& id, loss why) { keeper_.on_pushed_loss(id, why); };
-  events.reconnected = [this] {
-    ++counts.reconnects;
-    tell_later(event::kind::reconnected, nullptr, {}, {}, {});
+  events.lost = [this, gate = gate_](const core::owner_id& id, loss why) {
+    gate->pass([&] { keeper_.on_pushed_loss(id, why); });
   };
-  events.clock_stepped = [this](core::duration step) {
-    ++counts.clock_steps;
+  events.reconnected = [this, gate = gate_] {
+    gate->pass([this] {
+      ++counts.reconnects;
+      tell_later(event::kind::reconnected, nullptr, {}, {}, {});
+    });
+  };
+  events.clock_stepped = [this, gate = gate_](core::duration step) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(step).count();
-    tell_later(event::kind::clock_stepped, nullptr, step, {},
-               "the store's clock moved by " + std::to_string(ms) + " ms against ours");
+    gate->pass([&] {
+      ++counts.clock_steps;
+      tell_later(event::kind::clock_stepped, nullptr, step, {},
+                 "the store's clock moved by " + std::to_string(ms) + " ms against ours");
+    });
   };
   return events;
 }

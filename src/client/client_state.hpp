@@ -10,6 +10,7 @@
 
 #include <holdfast/client.hpp>
 
+#include "client/event_gate.hpp"
 #include "client/keeper.hpp"
 #include "client/lease_state.hpp"
 #include "client/lock_state.hpp"
@@ -109,6 +110,7 @@ class client_state : public std::enable_shared_from_this<client_state> {
   runtime::background losses_;
   runtime::background events_;
   const std::shared_ptr<runtime::background> store_work_;
+  const std::shared_ptr<event_gate> gate_ = std::make_shared<event_gate>();
   std::unique_ptr<stores::store> store_;
   keeper keeper_;
 

@@ -1,4 +1,6 @@
 // What only a store with sessions shows: the reasons why the store interface looks as it does.
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -44,6 +46,18 @@ TEST_F(SessionStore, LossIsHeardFromTheServer) {
   ASSERT_TRUE(lost.wait(15s));
   EXPECT_EQ(held.why_lost(), loss::session);
   EXPECT_FALSE(held.held());
+}
+
+// Which of them is first is chance, and a sanitizer sees it if they meet.
+TEST_F(SessionStore, LossMayMeetAClientThatIsGoing) {
+  for (int i = 0; i < 100; ++i) {
+    std::optional<client> c{open_client(url, {.lock = {.ttl = 60'000ms}})};
+    std::optional<lease> held{c->mutex("orders").acquire()};
+    std::thread elsewhere{[&] { server.forget(); }};
+    held.reset();
+    c.reset();
+    elsewhere.join();
+  }
 }
 
 TEST_F(SessionStore, CancelledWaitRemovesItsNode) {

@@ -26,6 +26,36 @@ std::string counter_field(redis_server& node) {
 
 }  // namespace
 
+// Scenario 25. A vote reads the lock in a way that does not tell another type from nothing.
+TEST(RedlockVotes, KeyOfAnotherTypeIsAClearErrorAndIsLeftAlone) {
+  redlock_nodes set{3};
+  client c{set.url()};
+  for (std::size_t i = 0; i < set.size(); ++i)
+    (void)set[i].command({"HSET", "orders", "field", "value"});
+  std::string what;
+  EXPECT_EQ(thrown_by([&] { (void)c.mutex("orders").acquire(); }, &what), errc::wrong_type);
+  EXPECT_NE(what.find("not a lock"), std::string::npos) << what;
+  for (std::size_t i = 0; i < set.size(); ++i)
+    EXPECT_EQ(set[i].command({"HGET", "orders", "field"}), "value");
+}
+
+// Nobody has it there, so it was lost; and what is there now is left alone.
+TEST(RedlockVotes, LockReplacedByAnotherTypeIsALossToItsRelease) {
+  redlock_nodes set{3};
+  client c{set.url(), {.lock = {.ttl = 60s}}};
+  lease held = c.mutex("orders").acquire();
+  ASSERT_TRUE(set.await_all_holding("orders"));
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    (void)set[i].command({"DEL", "orders"});
+    (void)set[i].command({"HSET", "orders", "field", "value"});
+  }
+  const auto said = held.release();
+  ASSERT_FALSE(said);
+  EXPECT_EQ(said.error().code, errc::lease_lost) << said.error().message;
+  for (std::size_t i = 0; i < set.size(); ++i)
+    EXPECT_EQ(set[i].command({"HGET", "orders", "field"}), "value");
+}
+
 // Scenario 27.
 TEST(RedlockVotes, NodeThatLostTheKeyIsRepairedByRenewal) {
   redlock_nodes set{3};

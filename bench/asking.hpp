@@ -9,6 +9,11 @@
 
 namespace holdfast::bench {
 
+// What a lock written by hand is given back with.
+inline constexpr const char* compare_and_delete =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then "
+    "return redis.call('DEL', KEYS[1]) else return 0 end";
+
 class asking {
  public:
   explicit asking(redisContext* connected) : redis_{connected, &::redisFree} {

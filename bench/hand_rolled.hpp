@@ -11,9 +11,7 @@ namespace holdfast::bench {
 class hand_rolled {
  public:
   explicit hand_rolled(redisContext* connected)
-      : redis_{connected},
-        sha_{redis_.load("if redis.call('GET', KEYS[1]) == ARGV[1] then "
-                         "return redis.call('DEL', KEYS[1]) else return 0 end")} {}
+      : redis_{connected}, sha_{redis_.load(compare_and_delete)} {}
 
   bool lock(const std::string& key) {
     value_ = std::to_string(::getpid()) + "/" + std::to_string(++attempts_);

@@ -19,9 +19,7 @@ class hand_rolled_quorum {
       : enough_{enough} {
     for (auto* one : connected) {
       nodes_.push_back({asking{one}});
-      sha_ = nodes_.back().redis.load(
-          "if redis.call('GET', KEYS[1]) == ARGV[1] then "
-          "return redis.call('DEL', KEYS[1]) else return 0 end");
+      sha_ = nodes_.back().redis.load(compare_and_delete);
     }
   }
 

@@ -22,12 +22,7 @@ turn constant(double value) {
 turn ping_latency(const servers& at) {
   return [at](std::chrono::milliseconds time) {
     hand_rolled them{::redisConnect(at.host.c_str(), at.port)};
-    return quantile_of_calls(time, 0.5, [&] {
-      const auto start = std::chrono::steady_clock::now();
-      them.ping();
-      return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-          .count();
-    });
+    return quantile_of_calls(time, 0.5, [&] { return microseconds_of([&] { them.ping(); }); });
   };
 }
 

@@ -27,6 +27,14 @@ double per_second(std::chrono::milliseconds time, Pair pair) {
          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+template <class Call>
+double microseconds_of(Call call) {
+  const auto start = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
 // Of what `call` gives, with pauses between that let everybody fall asleep.
 template <class Call>
 double quantile_of_calls(std::chrono::milliseconds time, double share, Call call) {

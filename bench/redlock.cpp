@@ -95,9 +95,9 @@ turn acquire_time_by_hand(const shared_quorum& on, std::size_t asked) {
   return [on, asked](milliseconds time) {
     auto them = by_hand(**on, asked);
     return quantile_of_calls(time, 0.5, [&] {
-      const auto start = clock::now();
-      if (!them.lock("bench/their-acquire")) throw std::runtime_error{"baseline: not free"};
-      const auto took = std::chrono::duration<double, std::micro>(clock::now() - start).count();
+      const auto took = microseconds_of([&] {
+        if (!them.lock("bench/their-acquire")) throw std::runtime_error{"baseline: not free"};
+      });
       static_cast<void>(them.unlock("bench/their-acquire"));
       return took;
     });
@@ -111,10 +111,9 @@ turn acquire_time(const shared_quorum& on, one_node how, double share) {
     client us{set.url()};
     auto lock = us.mutex("bench/acquire");
     const auto once = [&] {
-      const auto start = clock::now();
-      auto held = lock.acquire();
-      const auto took = std::chrono::duration<double, std::micro>(clock::now() - start).count();
-      if (!held.release()) throw std::runtime_error{"a release failed"};
+      std::optional<lease> held;
+      const auto took = microseconds_of([&] { held = lock.acquire(); });
+      if (!held->release()) throw std::runtime_error{"a release failed"};
       return took;
     };
     static_cast<void>(once());  // connected

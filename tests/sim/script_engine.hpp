@@ -45,6 +45,7 @@ class script_engine {
     int table = 0;
     std::size_t size = 0;
   };
+  void fill(array& into, std::span<const std::string_view> texts);
   array keys_;
   array args_;
 };

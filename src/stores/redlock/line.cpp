@@ -28,6 +28,11 @@ std::string request::as_source(std::string_view run_id) const {
   return script_->by_source() + redis::as_argument(run_id);
 }
 
+bool was_cut_off(const result<redis::reply>& answer) {
+  return !answer && (answer.error().code == errc::store_unreachable ||
+                     answer.error().code == errc::outcome_unknown);
+}
+
 line::line(const redis::endpoint& where, core::duration reply_patience,
            std::shared_ptr<runtime::background> connecting, hooks tell)
     : dialer_{where, {1, core::duration::zero()}, {}},
@@ -117,9 +122,7 @@ line::on_reply line::owing(const request& what, core::time_point give_up, on_rep
   return [self = weak_from_this(), what, give_up,
           done = std::move(done)](result<redis::reply> answer) {
     const auto us = self.lock();
-    const bool never_arrived = !answer && (answer.error().code == errc::store_unreachable ||
-                                           answer.error().code == errc::outcome_unknown);
-    if (us && never_arrived && runtime::now() < give_up) {
+    if (us && was_cut_off(answer) && runtime::now() < give_up) {
       const lock held{us->m_};
       if (us->owed_.size() >= owed_max) us->owed_.pop_front();
       if (!us->closed_) us->owed_.push_back({what, give_up});

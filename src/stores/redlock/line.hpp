@@ -45,6 +45,9 @@ class request {
   std::string bytes_;
 };
 
+// Whether a connection failed it: the node may not have got the request, and a repetition might.
+[[nodiscard]] bool was_cut_off(const result<redis::reply>& answer);
+
 // Thread-safe. Nothing here blocks, so that a node that is dead or hung costs its callers nothing.
 //
 // | state      | send()                                      | doubtful() |

@@ -211,13 +211,8 @@ question::answers node_set::ask_every(const std::function<request(std::size_t)>&
     first->ask(i, what(i));
   auto answers = first->gather(until);
   const auto second = ask_all();
-  const auto broke = [&](std::size_t node) {
-    if (!answers[node] || *answers[node]) return false;
-    const auto code = answers[node]->error().code;
-    return code == errc::outcome_unknown || code == errc::store_unreachable;
-  };
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (broke(i)) second->ask(i, what(i));
+    if (answers[i] && was_cut_off(*answers[i])) second->ask(i, what(i));
   }
   auto again = second->gather(until);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -226,8 +221,10 @@ question::answers node_set::ask_every(const std::function<request(std::size_t)>&
   return answers;
 }
 
-question::answers node_set::inspect(std::span<const std::string_view> keys,
+question::answers node_set::inspect(std::span<const std::string> locks,
                                     core::time_point until) const {
+  std::vector<std::string_view> keys{record_key};
+  keys.insert(keys.end(), locks.begin(), locks.end());
   const auto look = [&](std::size_t i) {
     const std::array<std::string_view, 1> args{nodes_[i].config};
     return request{scripts::inspect, keys, args};

@@ -81,8 +81,8 @@ class node_set : public std::enable_shared_from_this<node_set> {
   // out to be to a server that is gone, and another may be there now.
   [[nodiscard]] question::answers ask_every(const std::function<request(std::size_t)>& what,
                                             core::time_point until) const;
-  // What every node has there, by scripts/inspect.lua. `keys` begins with the record's.
-  [[nodiscard]] question::answers inspect(std::span<const std::string_view> keys,
+  // What every node says of these, by scripts/inspect.lua.
+  [[nodiscard]] question::answers inspect(std::span<const std::string> locks,
                                           core::time_point until) const;
   [[nodiscard]] node_mask everybody() const noexcept { return only(nodes_.size()) - 1; }
   // Whom to ask first for a lock of this hash slot.

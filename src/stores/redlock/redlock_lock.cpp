@@ -319,8 +319,7 @@ void redlock_lock::forget(const core::owner_id& id) noexcept {
 }
 
 std::vector<node_view> redlock_lock::look(core::time_point until) {
-  const std::array<std::string_view, 2> keys{record_key, key_};
-  const auto answers = set_->inspect(keys, until);
+  const auto answers = set_->inspect({&key_, 1}, until);
   std::vector<node_view> views;
   for (std::size_t i = 0; i < answers.size(); ++i)
     views.push_back(read_views(answers[i], 1, set_->names()[i], set_->set()).front());

@@ -149,10 +149,8 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
   std::vector<lock_status> all;
   for (std::size_t from = 0; from < all_keys.size(); from += inspected_per_call) {
     const auto count = std::min(inspected_per_call, all_keys.size() - from);
-    std::vector<std::string_view> names{record_key};
-    names.insert(names.end(), all_keys.begin() + static_cast<std::ptrdiff_t>(from),
-                 all_keys.begin() + static_cast<std::ptrdiff_t>(from + count));
-    const auto answers = set_->inspect(names, core::after(runtime::now(), timeout));
+    const auto answers = set_->inspect(std::span{all_keys}.subspan(from, count),
+                                       core::after(runtime::now(), timeout));
     std::vector<std::vector<node_view>> seen;
     for (std::size_t i = 0; i < answers.size(); ++i)
       seen.push_back(read_views(answers[i], count, set_->names()[i], set_->set()));

@@ -20,7 +20,10 @@ owner_id owner_id::from_bits(std::uint64_t high, std::uint64_t low) noexcept {
 
 std::optional<owner_id> owner_id::parse(std::string_view text) noexcept {
   if (text.size() != digits) return std::nullopt;
-  if (text.find_first_not_of(hex) != std::string_view::npos) return std::nullopt;
+  const bool is_hex = std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+  if (!is_hex) return std::nullopt;
   owner_id id;
   std::copy(text.begin(), text.end(), id.text_.begin());
   return id;

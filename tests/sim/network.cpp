@@ -20,20 +20,22 @@ void connection::carry(direction which, action what) {
   net_.time_.at(last_[way], std::move(what));
 }
 
-void connection::at_node(action what) {
-  carry(direction::to_node, [this, what = std::move(what)] {
+template <class What>
+void connection::at_node(What what) {
+  carry(direction::to_node, [this, what = std::move(what)]() mutable {
     if (cut_ || !open_there_ || !to_.up() || to_.life() != node_life_) return;
     if (!net_.holds(*this)) return what();
-    net_.held_back_.push_back([this, what] {
+    net_.held_back_.push_back([this, what = std::move(what)]() mutable {
       if (!cut_ && to_.up() && to_.life() == node_life_) what();
     });
   });
 }
 
-void connection::at_process(action what) {
+template <class What>
+void connection::at_process(What what) {
   carry(direction::to_process, [this, what = std::move(what)]() mutable {
     if (cut_) return;
-    from_.reach(process_life_, [this, what = std::move(what)] {
+    from_.reach(process_life_, [this, what = std::move(what)]() mutable {
       if (open_here_) what();
     });
   });

@@ -57,8 +57,10 @@ class connection {
   friend class network;
 
   void carry(direction which, action what);
-  void at_node(action what);
-  void at_process(action what);
+  template <class What>
+  void at_node(What what);
+  template <class What>
+  void at_process(What what);
   void break_here();
 
   network& net_;

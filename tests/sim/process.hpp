@@ -36,7 +36,8 @@ class process {
   [[nodiscard]] bool runs() const noexcept { return runs_; }
 
   // Something reaches the process from outside: now, or when it is continued; never if it has died.
-  void reach(unsigned life, action what) {
+  template <class What>
+  void reach(unsigned life, What what) {
     if (!runs_ || life != life_) return;
     if (stopped_) {
       backlog_.push_back(std::move(what));

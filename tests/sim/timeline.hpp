@@ -23,7 +23,14 @@ class timeline {
   [[nodiscard]] instant now() const noexcept { return now_; }
 
   void at(instant when, action what) {
-    events_.push_back({std::max(when, now_), planned_++, std::move(what)});
+    if (free_.empty()) {
+      free_.push_back(actions_.size());
+      actions_.emplace_back();
+    }
+    const auto place = free_.back();
+    free_.pop_back();
+    actions_[place] = std::move(what);
+    events_.push_back({std::max(when, now_), planned_++, place});
     std::push_heap(events_.begin(), events_.end(), later);
   }
 
@@ -34,10 +41,12 @@ class timeline {
       return false;
     }
     std::pop_heap(events_.begin(), events_.end(), later);
-    const auto next = std::move(events_.back());
+    const auto next = events_.back();
     events_.pop_back();
     now_ = next.when;
-    next.what();
+    const auto what = std::exchange(actions_[next.place], {});
+    free_.push_back(next.place);
+    what();
     return true;
   }
 
@@ -45,12 +54,14 @@ class timeline {
   struct event {
     instant when;
     std::uint64_t order;
-    action what;
+    std::size_t place;  // in actions_, which would be slow to sort
   };
   static bool later(const event& a, const event& b) noexcept {
     return a.when != b.when ? a.when > b.when : a.order > b.order;
   }
-  std::vector<event> events_;
+  std::vector<event> events_;  // a heap
+  std::vector<action> actions_;
+  std::vector<std::size_t> free_;  // places in actions_
   std::uint64_t planned_ = 0;
   instant now_ = 0;
 };
@@ -69,14 +80,9 @@ class drifting_clock {
   [[nodiscard]] instant when(std::int64_t reading) const noexcept {
     const auto left = reading - reading_;
     if (ppm_ == 0) return std::max<instant>(0, left);
-    auto guess = left - left / 1'000'000 * ppm_ - 2 * millisecond;
-    guess = std::max<instant>(0, guess);
-    // A few corrections bring it within a nanosecond or two; then it is walked.
-    for (int i = 0; i < 4; ++i) {
-      const auto off = reading - read(guess);
-      guess = std::max<instant>(0, guess + off);
-      if (off >= -2 && off <= 2) break;
-    }
+    // Within a nanosecond or two; then it is walked.
+    const auto speed = 1 + static_cast<double>(ppm_) / 1'000'000;
+    auto guess = std::max<instant>(0, static_cast<instant>(static_cast<double>(left) / speed));
     while (guess > 0 && read(guess - 1) >= reading)
       --guess;
     while (read(guess) < reading)

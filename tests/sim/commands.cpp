@@ -161,6 +161,7 @@ reply getrange(call_context& in, words args) {
 
 reply mget(call_context& in, words args) {
   std::vector<reply> values;
+  values.reserve(args.size());
   for (const auto key : args) {
     const auto found = look<std::string>(in, key);
     values.push_back(text_or_none(found.wrong ? nullptr : found.value));
@@ -198,6 +199,7 @@ reply hmget(call_context& in, words args) {
   const auto found = look<stored::hash>(in, args[0]);
   if (found.wrong) return wrong_type();
   std::vector<reply> fields;
+  fields.reserve(args.size());
   for (const auto name : args.subspan(1))
     fields.push_back(text_or_none(field_of(found.value, name)));
   return reply::list(std::move(fields));

@@ -8,7 +8,7 @@ namespace holdfast::sim {
 
 namespace {
 
-constexpr int acquisitions_least = 110;  // in all
+constexpr int acquisitions_least = 100;  // in all
 
 std::size_t count(random_stream& random, std::int64_t least, std::int64_t most) {
   return static_cast<std::size_t>(random.between(least, most));

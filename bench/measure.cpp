@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -28,13 +30,32 @@ turn ping_latency(const servers& at) {
 
 double median(std::vector<double> of) { return quantile(of, 0.5); }
 
+namespace {
+
+// On a terminal in one line that goes away; in a log, a line for each case.
+bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+void show_progress(const std::string& name, int round, int rounds) {
+  if (on_terminal()) {
+    std::fprintf(stderr, "\r\033[K%s: round %d of %d", name.c_str(), round + 1, rounds);
+  } else if (round == 0) {
+    std::fprintf(stderr, "   %s\n", name.c_str());
+  }
+}
+
+void clear_progress() {
+  if (on_terminal()) std::fprintf(stderr, "\r\033[K");
+}
+
+}  // namespace
+
 result measure(const bench_case& one, const effort& how) {
   std::vector<double> ours;
   std::vector<double> baseline;
   std::vector<double> ratios;
   const int rounds = one.rounds > 0 ? one.rounds : how.rounds;
   for (int round = 0; round < rounds; ++round) {
-    std::fprintf(stderr, "\r\033[K%s: round %d of %d", one.name.c_str(), round + 1, rounds);
+    show_progress(one.name, round, rounds);
     // Turns change order, so that neither side always has the warmer machine.
     const bool we_begin = round % 2 == 0;
     if (we_begin) ours.push_back(one.ours(how.each));
@@ -42,7 +63,7 @@ result measure(const bench_case& one, const effort& how) {
     if (!we_begin) ours.push_back(one.ours(how.each));
     ratios.push_back(ours.back() / baseline.back());
   }
-  std::fprintf(stderr, "\r\033[K");
+  clear_progress();
   result r;
   r.name = one.name;
   r.what = one.what;

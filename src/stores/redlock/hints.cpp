@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <system_error>
 
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
@@ -31,11 +30,6 @@ hints::hints(std::vector<std::shared_ptr<line>> nodes, std::size_t majority,
       bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
       subscriptions_(nodes_.size()) {}
 
-hints::~hints() {
-  close();
-  if (listener_.joinable()) listener_.join();
-}
-
 void hints::ring() const noexcept {
   const std::uint64_t once = 1;
   static_cast<void>(::write(bell_.get(), &once, sizeof once) > 0);
@@ -53,13 +47,6 @@ void hints::close() {
 void hints::open() {
   const std::lock_guard guard{m_};
   if (closed_) return;
-  if (!listener_.joinable()) {
-    try {
-      listener_ = std::thread{[this] { listen(); }};
-    } catch (const std::system_error&) {
-      return;  // then by polling
-    }
-  }
   const auto now = runtime::now();
   for (std::size_t i = 0; i < subscriptions_.size(); ++i) {
     auto& one = subscriptions_[i];
@@ -86,35 +73,35 @@ void hints::subscribe(std::size_t node) {
   ring();
 }
 
-void hints::listen() {
-  for (;;) {
-    std::vector<pollfd> watched{{bell_.get(), POLLIN, 0}};
-    std::vector<std::size_t> whose;
-    std::vector<std::shared_ptr<runtime::unique_fd>> open;
-    {
-      const std::lock_guard guard{m_};
-      if (closed_) return;
-      for (std::size_t i = 0; i < subscriptions_.size(); ++i) {
-        if (!subscriptions_[i].fd) continue;
-        open.push_back(subscriptions_[i].fd);
-        watched.push_back({open.back()->get(), POLLIN, 0});
-        whose.push_back(i);
-      }
-    }
-    if (::poll(watched.data(), watched.size(), -1) < 0) continue;
-    if (watched[0].revents != 0) {
-      std::uint64_t rings = 0;
-      static_cast<void>(::read(bell_.get(), &rings, sizeof rings) > 0);
-    }
-    for (std::size_t i = 0; i < whose.size(); ++i) {
-      if (watched[i + 1].revents != 0) read(whose[i]);
-    }
+void hints::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
+  std::vector<pollfd> watched{{bell_.get(), POLLIN, 0}};
+  std::vector<std::size_t> whose;
+  std::vector<std::shared_ptr<runtime::unique_fd>> open;
+  for (std::size_t i = 0; i < subscriptions_.size(); ++i) {
+    if (!subscriptions_[i].fd) continue;
+    open.push_back(subscriptions_[i].fd);
+    watched.push_back({open.back()->get(), POLLIN, 0});
+    whose.push_back(i);
+  }
+  someone_listens_ = true;
+  held.unlock();
+  const timespec left = runtime::until(end);
+  const int ready = ::ppoll(watched.data(), watched.size(), &left, nullptr);
+  held.lock();
+  someone_listens_ = false;
+  if (ready <= 0) return;
+  if (watched[0].revents != 0) {
+    std::uint64_t rings = 0;
+    static_cast<void>(::read(bell_.get(), &rings, sizeof rings) > 0);
+  }
+  for (std::size_t i = 0; i < whose.size(); ++i) {
+    if (watched[i + 1].revents != 0) read(whose[i]);
   }
 }
 
+// With m_ held.
 void hints::read(std::size_t node) {
   std::array<char, read_chunk_bytes> chunk;
-  const std::lock_guard guard{m_};
   auto& one = subscriptions_[node];
   if (!one.fd) return;
   const auto got = runtime::receive_some(one.fd->get(), chunk.data(), chunk.size());
@@ -154,6 +141,7 @@ void hints::forget(const core::owner_id& waiter) {
 
 void hints::wait(const core::owner_id& waiter, core::time_point until,
                  const std::stop_token& stop) {
+  const std::stop_callback on_stop{stop, [this] { ring(); }};
   std::unique_lock held{m_};
   const auto called_by = [&](std::size_t nodes) {
     const auto found = waiters_.find(waiter);
@@ -163,12 +151,18 @@ void hints::wait(const core::owner_id& waiter, core::time_point until,
     while (!called_by(nodes) && !stop.stop_requested()) {
       const auto now = runtime::now();
       if (now >= end) return;
-      changed_.wait_for(held, stop, std::min<core::duration>(end - now, std::chrono::hours{1}),
-                        [&] { return called_by(nodes); });
+      if (someone_listens_) {
+        changed_.wait_for(held, stop, std::min<core::duration>(end - now, std::chrono::hours{1}),
+                          [&] { return called_by(nodes) || !someone_listens_; });
+      } else {
+        listen(held, end);
+      }
     }
   };
   wait_for(until, 1);
   if (called_by(1)) wait_for(std::min(until, core::after(runtime::now(), gather_max)), majority_);
+  // Another one listens now, if there is one.
+  if (!someone_listens_) changed_.notify_all();
 }
 
 }  // namespace holdfast::stores::redlock

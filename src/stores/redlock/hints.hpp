@@ -8,7 +8,6 @@
 #include <set>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/types.hpp"
@@ -19,8 +18,9 @@
 
 namespace holdfast::stores::redlock {
 
-// Thread-safe. One subscription for each node, read by one thread, both made when somebody first
-// waits. Hints may be lost: whoever waits asks again in time anyway.
+// Thread-safe. One subscription for each node, made when somebody first waits. They are read by one
+// of those who wait, for all of them: a thread for it would be woken first, and then wake another.
+// Hints may be lost: whoever waits asks again in time anyway.
 class hints {
  public:
   // After the first hint: how long to wait for a majority of them. The release that sent it has
@@ -31,7 +31,7 @@ class hints {
         std::shared_ptr<runtime::background> connecting);
   hints(const hints&) = delete;
   hints& operator=(const hints&) = delete;
-  ~hints();
+  ~hints() = default;
 
   // 32 hexadecimal digits: the end of the channel's name.
   [[nodiscard]] std::string_view inbox() const noexcept { return name_.text(); }
@@ -53,7 +53,8 @@ class hints {
     core::time_point not_before{};
   };
   void subscribe(std::size_t node);
-  void listen();
+  // Returns when something has happened, or at `end`.
+  void listen(std::unique_lock<std::mutex>& held, core::time_point end);
   void read(std::size_t node);
   void ring() const noexcept;
 
@@ -61,15 +62,15 @@ class hints {
   const std::vector<std::shared_ptr<line>> nodes_;
   const std::size_t majority_;
   const std::shared_ptr<runtime::background> connecting_;
-  const runtime::unique_fd bell_;
+  const runtime::unique_fd bell_;  // wakes the one who listens
 
   std::mutex m_;
   std::condition_variable_any changed_;
   // Protected by m_.
   std::vector<subscription> subscriptions_;
   std::map<core::owner_id, std::set<std::size_t>> waiters_;  // which nodes have called
+  bool someone_listens_ = false;
   bool closed_ = false;
-  std::thread listener_;
 };
 
 }  // namespace holdfast::stores::redlock

@@ -78,7 +78,9 @@ class script_source {
       case 13:
         return {&scripts::counters, {record}, {config()}};
       case 14:
-        if (random_.chance(500)) return {&scripts::inspect, {record, lock, "none"}, {config()}};
+        if (random_.chance(500)) {
+          return {&scripts::inspect, {record, lock, queue, "none", "none", kept, lock}, {config()}};
+        }
         return {&scripts::enrol, {record}, {ours, "n1,n2,n3", max_ttl}};
       case 15: {
         static const texts modes{"waited", "kept", "new"};

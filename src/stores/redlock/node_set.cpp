@@ -223,8 +223,13 @@ question::answers node_set::ask_every(const std::function<request(std::size_t)>&
 
 question::answers node_set::inspect(std::span<const std::string> locks,
                                     core::time_point until) const {
+  std::vector<std::string> lines;
+  lines.reserve(locks.size());
   std::vector<std::string_view> keys{record_key};
-  keys.insert(keys.end(), locks.begin(), locks.end());
+  for (const auto& lock : locks) {
+    keys.push_back(lock);
+    keys.push_back(lines.emplace_back(waiters_key(lock)));
+  }
   const auto look = [&](std::size_t i) {
     const std::array<std::string_view, 1> args{nodes_[i].config};
     return request{scripts::inspect, keys, args};

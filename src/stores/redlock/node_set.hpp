@@ -25,6 +25,10 @@ namespace holdfast::stores::redlock {
 // The record of a node: its marker, and a counter for each hash slot that has one ("c:<slot>").
 inline constexpr std::string_view record_key = "holdfast:{redlock}:node";
 inline constexpr std::array<std::string_view, 1> record_keys{record_key};
+// Where a node has those who wait for a lock.
+[[nodiscard]] inline std::string waiters_key(const std::string& lock) {
+  return "holdfast:{redlock}:waiters:" + lock;
+}
 // Whether a field of it is a counter, or the least value of all: scripts/admit.lua.
 [[nodiscard]] constexpr bool is_counter(std::string_view field) noexcept {
   return field.starts_with("c:") || field == "floor";
@@ -81,7 +85,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   // out to be to a server that is gone, and another may be there now.
   [[nodiscard]] question::answers ask_every(const std::function<request(std::size_t)>& what,
                                             core::time_point until) const;
-  // What every node says of these, by scripts/inspect.lua.
+  // What every node says of these locks, by scripts/inspect.lua.
   [[nodiscard]] question::answers inspect(std::span<const std::string> locks,
                                           core::time_point until) const;
   [[nodiscard]] node_mask everybody() const noexcept { return only(nodes_.size()) - 1; }

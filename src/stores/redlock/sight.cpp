@@ -15,6 +15,8 @@ using redis::text_of;
 using state = lock_on_node::state;
 using std::chrono::milliseconds;
 
+constexpr std::size_t fields_of_a_lock = 3;  // in the answer of scripts/inspect.lua
+
 bool same_holder(const node_view& a, const node_view& b) {
   if (!a.known || !b.known || a.value.empty() || b.value.empty()) return false;
   const auto ours = owner_in(a.value);
@@ -85,17 +87,19 @@ std::vector<node_view> read_views(const std::optional<result<redis::reply>>& ans
     return std::vector<node_view>(locks, unknown);
   }
   const auto fields = elements_of(**said);
-  if (fields.size() != 2 * locks) {
+  if (fields.size() != fields_of_a_lock * locks) {
     unknown.trouble = state::refused;
     unknown.why = redis::strange_answer(node);
     return std::vector<node_view>(locks, unknown);
   }
   std::vector<node_view> all(locks);
   for (std::size_t i = 0; i < locks; ++i) {
+    const auto of = fields.subspan(fields_of_a_lock * i, fields_of_a_lock);
     all[i].node = node;
     all[i].known = true;
-    all[i].value = text_of(*fields[2 * i]);
-    all[i].remaining = redis::read_pttl(*fields[2 * i + 1]);
+    all[i].value = text_of(*of[0]);
+    all[i].remaining = redis::read_pttl(*of[1]);
+    all[i].waiting = static_cast<std::size_t>(std::max(0LL, of[2]->integer));
   }
   return all;
 }
@@ -116,8 +120,10 @@ result<lock_status> judge_status(std::string name, std::span<const node_view> vi
         std::count_if(views.begin(), views.end(), [](const auto& one) { return one.known; }));
     if (known < majority) return fail(too_few(known, views));
   }
-  for (const auto& one : views)
+  for (const auto& one : views) {
     status.nodes.push_back(shown(one, holder));
+    status.waiting = std::max(status.waiting, one.waiting);
+  }
   if (!holder) return status;
   std::vector<core::duration> left;
   for (const auto& one : views) {

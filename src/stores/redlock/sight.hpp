@@ -21,6 +21,7 @@ struct node_view {
   // Known:
   std::string value{};  // empty: free
   std::optional<core::duration> remaining{};
+  std::size_t waiting = 0;
   // Not known:
   lock_on_node::state trouble = lock_on_node::state::unreachable;
   std::optional<core::duration> quarantine{};  // how long it lasts
@@ -32,7 +33,8 @@ struct node_view {
                                                 std::size_t locks, const std::string& node,
                                                 const set_names& set);
 
-// Held by whoever has a majority; a failure, with what each node said, if too few know.
+// Held by whoever has a majority; a failure, with what each node said, if too few know. Not all who
+// wait are in line everywhere: the longest line counts.
 [[nodiscard]] result<lock_status> judge_status(std::string name, std::span<const node_view> views);
 
 // Whose value it is, if it is one of ours.

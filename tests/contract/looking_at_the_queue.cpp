@@ -1,4 +1,4 @@
-// status() shows who waits, in order.
+// status() shows who waits: how many on every store; who, where the order is promised.
 #include <unistd.h>
 
 #include <future>
@@ -9,7 +9,21 @@ using namespace std::chrono_literals;
 
 namespace holdfast::test {
 
-// How many, on every store; who and in which order, where the order is promised.
+namespace {
+
+void expect_in_order(const std::vector<waiter>& line, const std::vector<std::string>& labels) {
+  ASSERT_EQ(line.size(), labels.size());
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    EXPECT_EQ(line[i].label, labels[i]);
+    EXPECT_FALSE(line[i].host.empty());
+    EXPECT_EQ(line[i].pid, ::getpid());
+    EXPECT_LT(std::chrono::abs(std::chrono::system_clock::now() - line[i].since), 1min);
+    EXPECT_LE(line[i == 0 ? 0 : i - 1].since, line[i].since);
+  }
+}
+
+}  // namespace
+
 CONTRACT(StatusShowsWhoWaits) {
   client holder = make_client(lock_options{.ttl = long_ttl});
   client first = make_client(lock_options{.ttl = long_ttl, .label = "first; in\nline"});
@@ -30,16 +44,7 @@ CONTRACT(StatusShowsWhoWaits) {
   ASSERT_TRUE(waiting(2));
 
   if (looks.guarantees().fifo) {
-    const auto status = looks.status("orders");
-    ASSERT_EQ(status.waiters.size(), 2U);
-    EXPECT_EQ(status.waiters[0].label, "first; in\nline");
-    EXPECT_EQ(status.waiters[1].label, "second");
-    for (const auto& who : status.waiters) {
-      EXPECT_FALSE(who.host.empty());
-      EXPECT_EQ(who.pid, ::getpid());
-      EXPECT_LT(std::chrono::abs(std::chrono::system_clock::now() - who.since), 1min);
-    }
-    EXPECT_LE(status.waiters[0].since, status.waiters[1].since);
+    expect_in_order(looks.status("orders").waiters, {"first; in\nline", "second"});
   }
   const auto listed = looks.list("ord*");
   ASSERT_EQ(listed.size(), 1U);

@@ -43,8 +43,8 @@ class RedlockHints : public ::testing::Test {
     return id;
   }
   // Longer than any test may take.
-  std::shared_future<void> wait(const core::owner_id& id, std::stop_token stop = {}) {
-    waiting_.push_back(std::async(std::launch::async, [this, id, stop] {
+  std::shared_future<void> wait(const core::owner_id& id, const std::stop_token& stop = {}) {
+    waiting_.emplace_back(std::async(std::launch::async, [this, id, stop] {
       heard_.wait(id, core::after(runtime::now(), 10min), stop);
     }));
     return waiting_.back();

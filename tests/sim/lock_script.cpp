@@ -5,6 +5,7 @@
 
 #include "redlock_scripts.hpp"
 #include "scripts.hpp"
+#include "stores/redlock/node_set.hpp"
 
 namespace holdfast::sim {
 
@@ -64,8 +65,8 @@ std::string_view shipped_scripts::name_of(loaded_script which) const {
 
 quorum_keys::quorum_keys(std::string name)
     : lock{std::move(name)},
-      queue{"holdfast:{redlock}:waiters:" + lock},
-      next{"holdfast:{redlock}:next:" + lock},
+      queue{stores::redlock::waiters_key(lock)},
+      next{stores::redlock::next_key(lock)},
       counter{"c:" + std::to_string(stores::redis::hash_slot(lock))} {}
 
 const quorum_keys& quorum_keys_of(std::size_t lock) {

@@ -1,7 +1,6 @@
 #include "stores/redis/inbox.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
@@ -28,17 +27,6 @@ std::string_view field(std::string_view& rest) {
   return text;
 }
 
-void ring(int bell) {
-  const std::uint64_t once = 1;
-  // Full means that it rings already.
-  static_cast<void>(::write(bell, &once, sizeof once) > 0);
-}
-
-void silence(int bell) {
-  std::uint64_t rings = 0;
-  static_cast<void>(::read(bell, &rings, sizeof rings) > 0);
-}
-
 }  // namespace
 
 std::optional<grant_message> parse_grant(std::string_view payload) {
@@ -56,8 +44,7 @@ std::optional<grant_message> parse_grant(std::string_view payload) {
 inbox::inbox(link& via, std::function<void(const grant_message&)> stray)
     : via_{via},
       name_{std::string{inbox_prefix} + std::string{runtime::fresh_owner().text()}},
-      stray_{std::move(stray)},
-      bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {}
+      stray_{std::move(stray)} {}
 
 bool inbox::is_open() {
   const lock held{m_};
@@ -125,7 +112,7 @@ void inbox::disconnect() {
 void inbox::close() {
   const lock held{m_};
   disconnect();
-  ring(bell_.get());
+  bell_.ring();
 }
 
 void inbox::expect(const core::owner_id& id) {
@@ -146,7 +133,7 @@ void inbox::settle(const core::owner_id& id, fencing_token token) {
   waiters_.erase(id);
   if (came || !connection_ || settled_.add(id, token)) return;
   disconnect();
-  ring(bell_.get());
+  bell_.ring();
 }
 
 std::optional<grant_message> inbox::take(const core::owner_id& id) {
@@ -163,7 +150,7 @@ void inbox::wait(const core::owner_id& id, core::time_point until, const std::st
                                      if (found == waiters_.end()) return;
                                      found->second.stopped = true;
                                      found->second.wake.notify_all();
-                                     ring(bell_.get());
+                                     bell_.ring();
                                    }};
   lock held{m_};
   const auto found = waiters_.find(id);
@@ -200,8 +187,8 @@ void inbox::read_once(lock& held, core::time_point until) {
   held.unlock();
   std::array<char, read_chunk_bytes> chunk;
   runtime::io_outcome read;
-  const auto ready = runtime::wait_ready(connection->get(), POLLIN, until, bell_.get());
-  if (ready == runtime::readiness::woken) silence(bell_.get());
+  const auto ready = runtime::wait_ready(connection->get(), POLLIN, until, bell_.fd());
+  if (ready == runtime::readiness::woken) bell_.silence();
   if (ready == runtime::readiness::ready) {
     read = runtime::receive_some(connection->get(), chunk.data(), chunk.size());
   }

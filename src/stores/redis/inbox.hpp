@@ -13,6 +13,7 @@
 
 #include "core/settled_ids.hpp"
 #include "core/types.hpp"
+#include "runtime/bell.hpp"
 #include "runtime/fd.hpp"
 #include "stores/redis/link.hpp"
 #include "stores/redis/resp.hpp"
@@ -78,7 +79,7 @@ class inbox {
   link& via_;
   const std::string name_;
   const std::function<void(const grant_message&)> stray_;
-  const runtime::unique_fd bell_;  // wakes the one who reads
+  const runtime::bell bell_;  // wakes the one who reads
 
   std::mutex opening_;
   // Protected by opening_.

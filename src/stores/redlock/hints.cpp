@@ -1,8 +1,6 @@
 #include "stores/redlock/hints.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <array>
 
@@ -27,13 +25,7 @@ hints::hints(std::vector<std::shared_ptr<line>> nodes, std::size_t majority,
       nodes_{std::move(nodes)},
       majority_{majority},
       connecting_{std::move(connecting)},
-      bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
       subscriptions_(nodes_.size()) {}
-
-void hints::ring() const noexcept {
-  const std::uint64_t once = 1;
-  static_cast<void>(::write(bell_.get(), &once, sizeof once) > 0);
-}
 
 void hints::close() {
   {
@@ -41,7 +33,7 @@ void hints::close() {
     closed_ = true;
   }
   changed_.notify_all();
-  ring();
+  bell_.ring();
 }
 
 void hints::open() {
@@ -70,11 +62,11 @@ void hints::subscribe(std::size_t node) {
   if (!sent || closed_) return;
   one.fd = std::make_shared<runtime::unique_fd>(std::move(*fd));
   one.reader.reset(::redisReaderCreate());
-  ring();
+  bell_.ring();
 }
 
 void hints::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
-  std::vector<pollfd> watched{{bell_.get(), POLLIN, 0}};
+  std::vector<pollfd> watched{{bell_.fd(), POLLIN, 0}};
   std::vector<std::size_t> whose;
   std::vector<std::shared_ptr<runtime::unique_fd>> open;
   for (std::size_t i = 0; i < subscriptions_.size(); ++i) {
@@ -90,10 +82,7 @@ void hints::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
   held.lock();
   someone_listens_ = false;
   if (ready <= 0) return;
-  if (watched[0].revents != 0) {
-    std::uint64_t rings = 0;
-    static_cast<void>(::read(bell_.get(), &rings, sizeof rings) > 0);
-  }
+  if (watched[0].revents != 0) bell_.silence();
   for (std::size_t i = 0; i < whose.size(); ++i) {
     if (watched[i + 1].revents != 0) read(whose[i]);
   }
@@ -141,7 +130,7 @@ void hints::forget(const core::owner_id& waiter) {
 
 void hints::wait(const core::owner_id& waiter, core::time_point until,
                  const std::stop_token& stop) {
-  const std::stop_callback on_stop{stop, [this] { ring(); }};
+  const std::stop_callback on_stop{stop, [this] { bell_.ring(); }};
   std::unique_lock held{m_};
   const auto called_by = [&](std::size_t nodes) {
     const auto found = waiters_.find(waiter);

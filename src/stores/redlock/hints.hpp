@@ -12,6 +12,7 @@
 
 #include "core/types.hpp"
 #include "runtime/background.hpp"
+#include "runtime/bell.hpp"
 #include "runtime/fd.hpp"
 #include "stores/redis/resp.hpp"
 #include "stores/redlock/line.hpp"
@@ -56,13 +57,12 @@ class hints {
   // Returns when something has happened, or at `end`.
   void listen(std::unique_lock<std::mutex>& held, core::time_point end);
   void read(std::size_t node);
-  void ring() const noexcept;
 
   const core::owner_id name_;
   const std::vector<std::shared_ptr<line>> nodes_;
   const std::size_t majority_;
   const std::shared_ptr<runtime::background> connecting_;
-  const runtime::unique_fd bell_;  // wakes the one who listens
+  const runtime::bell bell_;  // wakes the one who listens
 
   std::mutex m_;
   std::condition_variable_any changed_;

@@ -66,7 +66,7 @@ bool line::connecting() const {
   return !on_ && !down_;
 }
 
-std::shared_ptr<redis::channel> line::current(const std::shared_ptr<bell>& tell) {
+std::shared_ptr<redis::channel> line::current(const std::shared_ptr<runtime::bell>& tell) {
   const lock held{m_};
   const bool waits = tell && !on_ && !closed_ && !down_;
   if (waits && std::find(bells_.begin(), bells_.end(), tell) == bells_.end()) {

@@ -14,9 +14,9 @@
 #include "core/first_asked.hpp"
 #include "core/types.hpp"
 #include "runtime/background.hpp"
+#include "runtime/bell.hpp"
 #include "stores/redis/channel.hpp"
 #include "stores/redis/link.hpp"
-#include "stores/redlock/bell.hpp"
 
 namespace holdfast::stores::redlock {
 
@@ -100,7 +100,8 @@ class line : public std::enable_shared_from_this<line> {
   [[nodiscard]] core::node_habit habit(core::time_point now) const;
   // The connection, to be polled and swept; none if it is not open, and then `tell` (if any) rings
   // when that changes.
-  [[nodiscard]] std::shared_ptr<redis::channel> current(const std::shared_ptr<bell>& tell = {});
+  [[nodiscard]] std::shared_ptr<redis::channel> current(
+      const std::shared_ptr<runtime::bell>& tell = {});
   // Reads what has come. True while there is more to come.
   bool sweep();
 
@@ -154,7 +155,7 @@ class line : public std::enable_shared_from_this<line> {
   bool closed_ = false;
   std::deque<queued> queue_;
   std::deque<owed> owed_;
-  std::vector<std::shared_ptr<bell>> bells_;  // of threads that wait for it to open
+  std::vector<std::shared_ptr<runtime::bell>> bells_;  // of threads that wait for it to open
   core::backoff pace_;
   failure last_failure_;
 };

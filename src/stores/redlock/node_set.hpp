@@ -25,9 +25,12 @@ namespace holdfast::stores::redlock {
 // The record of a node: its marker, and a counter for each hash slot that has one ("c:<slot>").
 inline constexpr std::string_view record_key = "holdfast:{redlock}:node";
 inline constexpr std::array<std::string_view, 1> record_keys{record_key};
-// Where a node has those who wait for a lock.
+// Where a node has those who wait for a lock, and whom it keeps it for.
 [[nodiscard]] inline std::string waiters_key(const std::string& lock) {
   return "holdfast:{redlock}:waiters:" + lock;
+}
+[[nodiscard]] inline std::string next_key(const std::string& lock) {
+  return "holdfast:{redlock}:next:" + lock;
 }
 // Whether a field of it is a counter, or the least value of all: scripts/admit.lua.
 [[nodiscard]] constexpr bool is_counter(std::string_view field) noexcept {

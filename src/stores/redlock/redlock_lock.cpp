@@ -57,7 +57,7 @@ redlock_lock::redlock_lock(std::shared_ptr<node_set> on, std::string key)
     : set_{std::move(on)},
       key_{std::move(key)},
       queue_key_{waiters_key(key_)},
-      next_key_{"holdfast:{redlock}:next:" + key_},
+      next_key_{next_key(key_)},
       slot_{redis::hash_slot(key_)},
       counter_field_{"c:" + std::to_string(slot_)} {}
 

@@ -25,7 +25,7 @@ round::round(lines to, core::duration node_timeout, std::shared_ptr<polling> how
       node_timeout_{node_timeout},
       polling_{std::move(how)},
       sent_at_(lines_.size()),
-      owner_{bell::of_this_thread()} {}
+      owner_{runtime::bell::of_this_thread()} {}
 
 void round::send(std::size_t node, const request& what, std::uint64_t tag,
                  std::optional<core::time_point> give_up) {

@@ -82,7 +82,7 @@ class round : public std::enable_shared_from_this<round> {
   const core::duration node_timeout_;
   const std::shared_ptr<polling> polling_;
   std::vector<std::atomic<core::duration::rep>> sent_at_;
-  std::shared_ptr<bell> owner_;  // set before anything is sent
+  std::shared_ptr<runtime::bell> owner_;  // set before anything is sent
   std::atomic<bool> sleeping_{false};
 };
 

@@ -5,11 +5,12 @@
 
 #include "runtime/fd.hpp"
 
-namespace holdfast::stores::redlock {
+namespace holdfast::runtime {
 
-// Wakes a thread that polls. One for each thread that ever waited for nodes.
+// Wakes a thread that polls its descriptor. Thread-safe.
 class bell {
  public:
+  // One for each thread that ever asked for it.
   [[nodiscard]] static const std::shared_ptr<bell>& of_this_thread();
   bell();
   void ring() const noexcept;
@@ -17,7 +18,7 @@ class bell {
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
 
  private:
-  runtime::unique_fd fd_;
+  unique_fd fd_;
 };
 
-}  // namespace holdfast::stores::redlock
+}  // namespace holdfast::runtime

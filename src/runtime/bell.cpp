@@ -1,11 +1,11 @@
-#include "stores/redlock/bell.hpp"
+#include "runtime/bell.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cstdint>
 
-namespace holdfast::stores::redlock {
+namespace holdfast::runtime {
 
 bell::bell() : fd_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {}
 
@@ -25,4 +25,4 @@ void bell::silence() const noexcept {
   static_cast<void>(::read(fd_.get(), &rings, sizeof rings) > 0);
 }
 
-}  // namespace holdfast::stores::redlock
+}  // namespace holdfast::runtime

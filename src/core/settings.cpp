@@ -65,6 +65,8 @@ result<lease_rule> make_lease_rule(const lock_options& options, unsigned drift_p
 }
 
 duration lease_rule::claim_ttl() const noexcept {
+  // Nobody would extend it.
+  if (!renew) return ttl;
   constexpr duration least = std::chrono::seconds{1};
   return std::min(ttl, std::max(least, validity.margin * 5 / 2));
 }

@@ -1,4 +1,5 @@
 // What becomes of a lease: given back, lost, renewed, moved, handed on.
+#include <future>
 #include <set>
 #include <thread>
 
@@ -109,6 +110,20 @@ CONTRACT_IN_TIME(LeaseWithoutRenewalIsLostBeforeTheStoreLetsGo) {
   EXPECT_LT(lost.at(), granted_at);
   EXPECT_EQ(held.why_lost(), loss::expired);
   EXPECT_EQ(a.counters().renewals, 0U);
+}
+
+// A store that hands the lock over by itself does so for a short while, which the first renewal
+// extends: not where there is none.
+CONTRACT(LeaseThatWasWaitedForLastsItsTtlWithoutRenewal) {
+  client a = make_client(lock_options{.ttl = long_ttl});
+  client b = make_client(lock_options{.ttl = long_ttl, .renew = false});
+  lease held = a.mutex("orders").acquire();
+  auto next = std::async(std::launch::async, [&] { return b.mutex("orders").acquire(); });
+  ASSERT_TRUE(eventually([&] { return a.status("orders").waiting > 0; }));
+  EXPECT_TRUE(held.release());
+  lease waited_for = next.get();
+  EXPECT_GT(waited_for.remaining(), store().granted(long_ttl) * 3 / 4);
+  EXPECT_TRUE(waited_for.release());
 }
 
 CONTRACT(RenewByHandExtends) {

@@ -144,8 +144,9 @@ turn slowest_acquire(const shared_quorum& on) {
   };
 }
 
-// In per cent, told by what the servers ran: a grant that took a second round trip had its counters
-// raised on a majority, by the one script of these that reads with GET. Two clients take turns.
+// In per cent, told by what the servers ran: a grant that took a second round trip had a vote that
+// was stale, which sets the lock without moving a counter; whatever else sets it does both. Two
+// clients take turns.
 turn fast_path_share(const shared_quorum& on) {
   return [on](milliseconds time) {
     auto& set = **on;
@@ -153,20 +154,22 @@ turn fast_path_share(const shared_quorum& on) {
     client other{set.url()};
     auto its = one.mutex("bench/fast-path");
     auto others = other.mutex("bench/fast-path");
-    const auto raises = [&set] {
+    const auto stale_votes = [&set] {
       double sum = 0;
-      for (std::size_t i = 0; i < nodes; ++i)
-        sum += static_cast<double>(set[i].calls_of("get"));
+      for (std::size_t i = 0; i < nodes; ++i) {
+        sum += static_cast<double>(set[i].calls_of("set")) -
+               static_cast<double>(set[i].calls_of("hset"));
+      }
       return sum;
     };
-    const auto before = raises();
+    const auto before = stale_votes();
     double grants = 0;
     for (const auto end = clock::now() + time; clock::now() < end; grants += 2) {
       if (!its.acquire().release() || !others.acquire().release()) {
         throw std::runtime_error{"a release failed"};
       }
     }
-    return 100 * (1 - (raises() - before) / grants);
+    return 100 * (1 - (stale_votes() - before) / grants);
   };
 }
 

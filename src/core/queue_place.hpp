@@ -8,6 +8,10 @@
 
 namespace holdfast::core {
 
+// A waiter says "still here" this often within a claim TTL: often enough that one lost message or
+// slow answer does not make it look silent.
+inline constexpr int asks_per_claim = 4;
+
 // A value type. A grant that the store makes by itself arrives as a message, which may be late: the
 // attempt may have been granted, not have taken it up in time, and be waiting again while others
 // are served. And nothing in the message says when it was granted by our clock.

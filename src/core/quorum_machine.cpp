@@ -23,59 +23,109 @@ std::size_t quorum_machine::count(auto&& which) const {
   return static_cast<std::size_t>(std::count_if(places_.begin(), places_.end(), which));
 }
 
-quorum_machine::steps quorum_machine::start() {
-  if (rule_.first.empty()) return ask_the_rest();
-  steps all;
-  for (const auto node : rule_.first) {
-    places_.at(node).is = state::asked;
-    all.push_back({quorum_step::verb::acquire, node, rule_.proposal});
+quorum_step quorum_machine::acquire(std::size_t node) {
+  auto& to = places_.at(node);
+  // Until it is answered busy, all that is known of a call is that it comes after the first ask.
+  if (!to.was_asked) to.line.queued(asks_.at, 0);
+  to.was_asked = true;
+  to.is = state::asked;
+  to.silent = false;
+  to.in_flight = true;
+  to.asked_at = asks_.at;
+  to.proposed = asks_.proposal;
+  return {quorum_step::verb::acquire, node, asks_.proposal};
+}
+
+void quorum_machine::stand(std::size_t node, time_point since) {
+  if (!began_) began_ = since;
+  places_.at(node).was_asked = true;
+  places_[node].line.queued(since, 0);
+}
+
+quorum_machine::steps quorum_machine::ask(quorum_ask how) {
+  asks_ = std::move(how);
+  if (!began_) began_ = asks_.at;
+  outcome_ = quorum_outcome::undecided;
+  for (auto& one : places_) {
+    // Where it was called, and not heard of it in time, it is asked again.
+    const bool expired = one.is == state::holds && asks_.at >= after(one.valid_from, one.valid_for);
+    one.unsure = one.unsure || expired;
+    // One ask at a time: nothing in an answer says which one it belongs to.
+    if (expired || one.is == state::out) one.is = one.in_flight ? state::asked : state::unasked;
   }
-  return all;
+  const auto holding = count([](const place& p) { return p.is == state::holds; });
+  if (holding >= majority_of(places_.size())) return evaluate(asks_.at);
+  steps all;
+  for (const auto node : asks_.first) {
+    if (places_.at(node).is == state::unasked) all.push_back(acquire(node));
+  }
+  if (all.empty()) all = ask_the_rest();
+  return all.empty() ? evaluate(asks_.at) : all;
 }
 
 quorum_machine::steps quorum_machine::ask_the_rest() {
   steps all;
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (was_asked(i)) continue;
-    places_[i].is = state::asked;
-    all.push_back({quorum_step::verb::acquire, i, rule_.proposal});
+    if (places_[i].is == state::unasked) all.push_back(acquire(i));
   }
   return all;
 }
 
 bool quorum_machine::asked_all() const noexcept {
-  return count([](const place& p) { return p.is == state::unasked; }) == 0;
+  return count([](const place& p) { return !p.was_asked; }) == 0;
+}
+
+std::size_t quorum_machine::calls_missing() const noexcept {
+  const auto majority = majority_of(places_.size());
+  return majority -
+         std::min(majority - 1, count([](const place& p) { return p.is == state::holds; }));
 }
 
 void quorum_machine::take(place& from, vote v) {
   highest_ = std::max(highest_, v.counter);
+  const auto holds = [&](std::uint64_t token) {
+    from.is = state::holds;
+    from.token = token;
+    from.valid_from = from.asked_at;
+    from.valid_for = rule_.ttl;
+  };
+  const bool was_unsure = std::exchange(from.unsure, false);
+  const bool to_raise = v.what == vote::kind::raised || v.what == vote::kind::not_raised ||
+                        v.what == vote::kind::not_ours;
+  if (!to_raise) from.in_flight = false;
   switch (v.what) {
     case vote::kind::fresh:
-      highest_ = std::max(highest_, rule_.proposal);
-      from.is = state::holds;
-      from.fresh = true;
+      highest_ = std::max(highest_, from.proposed);
+      holds(from.proposed);
       break;
     case vote::kind::stale:
-      from.is = state::holds;
+      // It may have been called: that counts if nobody has been since.
+      holds(v.counter == from.token ? from.token : 0);
       break;
     case vote::kind::raised:
       highest_ = std::max(highest_, v.asked);
-      from.raised = std::max(from.raised, v.asked);
+      from.token = std::max(from.token, v.asked);
       [[fallthrough]];
     case vote::kind::not_raised:
       if (v.asked == from.raising) from.raising = 0;
+      from.unsure = was_unsure;  // it failed an earlier one, and has our key all the same
+      break;
+    case vote::kind::busy:
+      from.line.queued(from.asked_at, v.counter);
+      // Unless it was called since, and that was heard of first.
+      if (from.is == state::holds && from.token > v.counter) break;
+      from.is = state::out;
       break;
     case vote::kind::not_ours:
-    case vote::kind::busy:
       from.is = state::out;
       break;
     case vote::kind::refused:
       // A node that refuses to raise has lost its right to vote, not necessarily our key.
-      from.unsure = from.is == state::holds;
+      from.unsure = was_unsure || from.is == state::holds;
       from.is = state::out;
       break;
     case vote::kind::failed:
-      from.unsure = from.is == state::holds || v.why.code == errc::outcome_unknown;
+      from.unsure = was_unsure || from.is == state::holds || v.why.code == errc::outcome_unknown;
       from.is = state::out;
       break;
   }
@@ -83,14 +133,34 @@ void quorum_machine::take(place& from, vote v) {
   from.said = std::move(v);
 }
 
+void quorum_machine::on_call(std::size_t node, std::uint64_t token) {
+  auto& from = places_.at(node);
+  const auto got = from.line.accept(fencing_token{token}, rule_.claim_ttl, 1);
+  if (!got || over_ || outcome_ == quorum_outcome::granted) return;
+  highest_ = std::max(highest_, token);
+  from.silent = false;
+  if (from.is == state::holds) {
+    const bool found = from.said && from.said->what == vote::kind::stale;
+    // It was found there before it was heard of.
+    if (found && from.said->counter == token) {
+      from.token = token;
+      return;
+    }
+    // Otherwise it has been called once more since, which was over by then.
+    if (token <= from.token || (found && token < from.said->counter)) return;
+  }
+  from.is = state::holds;
+  from.token = token;
+  from.valid_from = got->counted_from;
+  from.valid_for = got->ttl;
+}
+
 quorum_machine::steps quorum_machine::on_vote(std::size_t node, vote v, time_point now) {
   auto& from = places_.at(node);
   const bool grants = v.what == vote::kind::fresh || v.what == vote::kind::stale;
   take(from, std::move(v));
   if (!decided()) return evaluate(now);
-  if (grants && outcome_ != quorum_outcome::granted) {
-    return {{quorum_step::verb::release, node, 0}};
-  }
+  if (grants && over_) return {{quorum_step::verb::release, node, 0}};
   return {};
 }
 
@@ -109,7 +179,8 @@ quorum_machine::steps quorum_machine::on_give_up(time_point now) {
   // Whatever could be had has been had. Not evaluate(): it may raise once more, and what that is
   // granted later nobody would give back.
   const bool holds = count([](const place& p) { return p.is == state::holds; }) > 0;
-  return refuse(holds && now >= rule_.valid_until ? quorum_outcome::late : kind_of_refusal());
+  return refuse(holds && now >= after(asks_.at, rule_.ttl) ? quorum_outcome::late
+                                                           : kind_of_refusal());
 }
 
 bool quorum_machine::is_awaited(const place& one) noexcept {
@@ -122,7 +193,7 @@ bool quorum_machine::waits_for(std::size_t node) const noexcept {
 
 bool quorum_machine::waits_for_all() const noexcept {
   const auto there = count([&](const place& p) {
-    return p.is == state::holds && (raise_to_ == 0 || p.raised == raise_to_);
+    return p.is == state::holds && (raise_to_ == 0 || p.token == raise_to_);
   });
   return there + count(is_awaited) <= majority_of(places_.size());
 }
@@ -130,6 +201,16 @@ bool quorum_machine::waits_for_all() const noexcept {
 bool quorum_machine::may_hold(std::size_t node) const noexcept {
   const auto& one = places_[node];
   return one.is == state::asked || one.is == state::holds || one.unsure;
+}
+
+bool quorum_machine::holds_same(std::uint64_t token) const noexcept {
+  return token != 0 && count([&](const place& p) {
+                         return p.is == state::holds && p.token == token;
+                       }) >= majority_of(places_.size());
+}
+
+bool quorum_machine::is_too_old(time_point now) const noexcept {
+  return began_ && now >= after(*began_, rule_.stands_max);
 }
 
 quorum_machine::steps quorum_machine::evaluate(time_point now) {
@@ -140,26 +221,21 @@ quorum_machine::steps quorum_machine::evaluate(time_point now) {
   const bool hurry = coming == 0 || count([](const place& p) {
                                       return p.is == state::out && p.said && is_failure(*p.said);
                                     }) > 0;
-  if (now >= rule_.valid_until) {
+  if (now >= after(asks_.at, rule_.ttl)) {
     return refuse(holding > 0 ? quorum_outcome::late : kind_of_refusal());
   }
+  if (is_too_old(now)) return refuse(kind_of_refusal());
   if (raise_to_ == 0) {
-    if (count([](const place& p) { return p.is == state::holds && p.fresh; }) >= majority) {
-      outcome_ = quorum_outcome::granted;
-      token_ = rule_.proposal;
-      return {};
+    for (const auto& one : places_) {
+      if (holds_same(one.token)) return conclude(one.token, now);
     }
     if (holding >= majority) return raise_higher();
     if (holding + coming + left < majority) return refuse(kind_of_refusal());
     return holding + coming < majority && hurry ? ask_the_rest() : steps{};
   }
+  if (holds_same(raise_to_)) return conclude(raise_to_, now);
   const auto raised =
-      count([&](const place& p) { return p.is == state::holds && p.raised == raise_to_; });
-  if (raised >= majority) {
-    outcome_ = quorum_outcome::granted;
-    token_ = raise_to_;
-    return {};
-  }
+      count([&](const place& p) { return p.is == state::holds && p.token == raise_to_; });
   auto more = raise_newcomers();
   const auto rising = count(
       [&](const place& p) { return p.is == state::holds && p.raising == raise_to_ && !p.silent; });
@@ -172,6 +248,20 @@ quorum_machine::steps quorum_machine::evaluate(time_point now) {
   const auto reachable = count([](const place& p) { return p.is == state::holds && !p.silent; });
   if (reachable < majority || raises_ >= raises_max) return refuse(kind_of_refusal());
   return raise_higher();
+}
+
+// A majority has this token for us. It is valid as long as the first of them to end.
+quorum_machine::steps quorum_machine::conclude(std::uint64_t token, time_point now) {
+  const auto end = [](const place& p) { return after(p.valid_from, p.valid_for); };
+  const place* first = nullptr;
+  for (const auto& one : places_) {
+    if (one.is != state::holds || one.token != token) continue;
+    if (first == nullptr || end(one) < end(*first)) first = &one;
+  }
+  granted_ = {fencing_token{token}, first->valid_for, first->valid_from};
+  if (now >= end(*first)) return refuse(quorum_outcome::late);
+  outcome_ = quorum_outcome::granted;
+  return {};
 }
 
 // Those that granted while the others were being raised.
@@ -189,7 +279,7 @@ quorum_machine::steps quorum_machine::raise_newcomers() {
 
 quorum_machine::steps quorum_machine::raise_higher() {
   ++raises_;
-  raise_to_ = std::max(highest_, rule_.proposal) + 1;
+  raise_to_ = std::max(highest_, asks_.proposal) + 1;
   for (auto& one : places_)
     one.asked_to_raise = false;
   return raise_newcomers();
@@ -207,9 +297,23 @@ quorum_outcome quorum_machine::kind_of_refusal() const noexcept {
 
 quorum_machine::steps quorum_machine::refuse(quorum_outcome how) {
   outcome_ = how;
+  const bool waits = rule_.claim_ttl > duration::zero() && how == quorum_outcome::busy;
+  const bool has_something = count([](const place& p) { return p.is == state::holds; }) > 0;
+  if (waits && !has_something && raise_to_ == 0) return {};
+  return give_back(how);
+}
+
+quorum_machine::steps quorum_machine::give_back(quorum_outcome how) {
+  outcome_ = how;
+  over_ = true;
+  const bool waits = rule_.claim_ttl > duration::zero() && how == quorum_outcome::busy;
+  if (how == quorum_outcome::late && granted_.token == fencing_token{}) {
+    granted_ = {{}, rule_.ttl, asks_.at};
+  }
   steps all;
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (may_hold(i)) all.push_back({quorum_step::verb::release, i, 0});
+    // Where it is in line as well: nobody must be called by this id any more.
+    if (may_hold(i) || (waits && was_asked(i))) all.push_back({quorum_step::verb::release, i, 0});
   }
   return all;
 }
@@ -222,12 +326,14 @@ busy quorum_machine::met() const {
     return a.foreign == b.foreign && a.value == b.value && a.host == b.host && a.pid == b.pid &&
            a.label == b.label;
   };
+  const auto is_busy = [](const place& p) {
+    return p.is == state::out && p.said && p.said->what == vote::kind::busy;
+  };
   for (const auto& one : places_) {
-    if (!one.said || one.said->what != vote::kind::busy) continue;
+    if (!is_busy(one)) continue;
     if (one.said->remaining) remaining.push_back(*one.said->remaining);
-    const auto alike = count([&](const place& p) {
-      return p.said && p.said->what == vote::kind::busy && same(p.said->holder, one.said->holder);
-    });
+    const auto alike =
+        count([&](const place& p) { return is_busy(p) && same(p.said->holder, one.said->holder); });
     if (alike <= most) continue;
     most = alike;
     who.holder = one.said->holder;

@@ -1,5 +1,5 @@
-// How a waiter hears that it is its turn, apart from waiting: there it would ask again soon anyway,
-// and a hint that nobody heard would not be missed.
+// How a waiter hears that nodes have voted for it, apart from waiting: there it would ask again
+// soon anyway, and a call that nobody heard would not be missed.
 #include <array>
 #include <future>
 
@@ -9,7 +9,7 @@
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/socket.hpp"
-#include "stores/redlock/hints.hpp"
+#include "stores/redlock/vote_inbox.hpp"
 #include "support/process.hpp"
 #include "support/redis_server.hpp"
 
@@ -19,16 +19,16 @@ namespace holdfast::test {
 
 namespace {
 
-using stores::redlock::hints;
 using stores::redlock::line;
+using stores::redlock::vote_inbox;
 
-class RedlockHints : public ::testing::Test {
+class RedlockVoteInbox : public ::testing::Test {
  protected:
-  RedlockHints() {
+  RedlockVoteInbox() {
     heard_.open();
     EXPECT_TRUE(eventually([&] { return listens(0) && listens(1) && listens(2); }));
   }
-  ~RedlockHints() override {
+  ~RedlockVoteInbox() override {
     heard_.close();
     for (auto& one : waiting_)
       one.wait();
@@ -43,15 +43,19 @@ class RedlockHints : public ::testing::Test {
     return id;
   }
   // Longer than any test may take.
-  std::shared_future<void> wait(const core::owner_id& id, const std::stop_token& stop = {}) {
-    waiting_.emplace_back(std::async(std::launch::async, [this, id, stop] {
-      heard_.wait(id, core::after(runtime::now(), 10min), stop);
+  std::shared_future<void> wait(const core::owner_id& id, std::size_t nodes,
+                                const std::stop_token& stop = {}) {
+    waiting_.emplace_back(std::async(std::launch::async, [this, id, nodes, stop] {
+      heard_.wait(id, nodes, core::after(runtime::now(), 10min), stop);
     }));
     return waiting_.back();
   }
-  void call(const core::owner_id& id, std::size_t node) {
-    const auto channel = "holdfast:hint:" + std::string{heard_.inbox()};
-    EXPECT_EQ(servers_[node].command({"PUBLISH", channel, std::string{id.text()}}), "1");
+  void call(const core::owner_id& id, std::size_t node, const std::string& token = "7") {
+    publish(node, std::string{id.text()} + ";" + token);
+  }
+  void publish(std::size_t node, const std::string& message) {
+    const auto channel = "holdfast:vote:" + std::string{heard_.inbox()};
+    EXPECT_EQ(servers_[node].command({"PUBLISH", channel, message}), "1");
   }
   static bool over(const std::shared_future<void>& one) {
     return eventually([&] { return one.wait_for(0s) == std::future_status::ready; });
@@ -61,7 +65,7 @@ class RedlockHints : public ::testing::Test {
 
  private:
   bool listens(std::size_t node) {
-    return servers_[node].command({"PUBSUB", "CHANNELS", "holdfast:hint:*"}).find("hint") !=
+    return servers_[node].command({"PUBSUB", "CHANNELS", "holdfast:vote:*"}).find("vote") !=
            std::string::npos;
   }
   std::vector<std::shared_ptr<line>> lines() {
@@ -81,41 +85,57 @@ class RedlockHints : public ::testing::Test {
   std::vector<std::shared_future<void>> waiting_;
 
  protected:
-  hints heard_{lines(), 2, connecting_};
+  vote_inbox heard_{lines(), connecting_};
 };
 
 }  // namespace
 
-TEST_F(RedlockHints, MajorityOfCallsWakesTheOneWhoIsCalled) {
+TEST_F(RedlockVoteInbox, WakesTheOneWhoIsCalledByAsManyAsItWants) {
   const auto id = newcomer();
-  const auto one = wait(id);
+  const auto one = wait(id, 2);
+  call(id, 0, "12");
+  call(id, 0, "13");
+  const auto witness = newcomer();
+  call(witness, 0);
+  ASSERT_TRUE(over(wait(witness, 1))) << "by then all from that node has been heard";
+  EXPECT_NE(one.wait_for(0s), std::future_status::ready) << "the same node twice is one vote";
+  call(id, 2, "13");
+  ASSERT_TRUE(over(one));
+  auto calls = heard_.take(id);
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[0].node + calls[1].node, 2U);
+  EXPECT_EQ(calls[0].token, 13U);
+  EXPECT_EQ(calls[1].token, 13U);
+  EXPECT_TRUE(heard_.take(id).empty()) << "each is taken once";
+}
+
+TEST_F(RedlockVoteInbox, CallThatCameBeforeTheWaitCounts) {
+  const auto id = newcomer();
   call(id, 0);
+  EXPECT_TRUE(over(wait(id, 1)));
+}
+
+TEST_F(RedlockVoteInbox, WhatIsNotForAnybodyHereOrNoCallAtAllIsIgnored) {
+  const auto id = newcomer();
+  const auto one = wait(id, 1);
+  call(runtime::fresh_owner(), 0);
+  publish(0, "");
+  publish(0, "not an id");
+  publish(1, std::string{id.text()});
+  publish(1, std::string{id.text()} + ";");
   call(id, 2);
-  EXPECT_TRUE(over(one));
-}
-
-// The others may have lost it, or be down.
-TEST_F(RedlockHints, OneCallSufficesAfterAMoment) {
-  const auto id = newcomer();
-  const auto one = wait(id);
-  call(id, 1);
-  EXPECT_TRUE(over(one));
-}
-
-TEST_F(RedlockHints, CallThatCameBeforeTheWaitCounts) {
-  const auto id = newcomer();
-  call(id, 0);
-  EXPECT_TRUE(over(wait(id)));
+  ASSERT_TRUE(over(one));
+  EXPECT_EQ(heard_.take(id).size(), 1U);
 }
 
 // One of them reads for all, and it is not known which: whoever is called goes, and the rest hear
 // on.
-TEST_F(RedlockHints, WhoeverLeavesAnotherOneListens) {
+TEST_F(RedlockVoteInbox, WhoeverLeavesAnotherOneListens) {
   constexpr int many = 8;
   std::vector<std::pair<core::owner_id, std::shared_future<void>>> all;
   for (int i = 0; i < many; ++i) {
     const auto id = newcomer();
-    all.emplace_back(id, wait(id));
+    all.emplace_back(id, wait(id, 1));
   }
   for (int i = 0; i < many; ++i) {
     const auto& [id, one] = all[static_cast<std::size_t>(i * 3 % many)];
@@ -124,35 +144,35 @@ TEST_F(RedlockHints, WhoeverLeavesAnotherOneListens) {
   }
 }
 
-TEST_F(RedlockHints, WhoeverStopsWaitingAnotherOneListens) {
+TEST_F(RedlockVoteInbox, WhoeverStopsWaitingAnotherOneListens) {
   const auto first = newcomer();
   const auto second = newcomer();
   std::stop_source stop_first;
   std::stop_source stop_second;
-  const auto one = wait(first, stop_first.get_token());
-  const auto other = wait(second, stop_second.get_token());
+  const auto one = wait(first, 1, stop_first.get_token());
+  const auto other = wait(second, 1, stop_second.get_token());
   stop_first.request_stop();
   ASSERT_TRUE(over(one));
   const auto third = newcomer();
-  const auto another = wait(third);
+  const auto another = wait(third, 1);
   stop_second.request_stop();
   ASSERT_TRUE(over(other));
   call(third, 0);
   EXPECT_TRUE(over(another));
 }
 
-TEST_F(RedlockHints, NodeThatIsGoneCostsItsHintOnly) {
+TEST_F(RedlockVoteInbox, NodeThatIsGoneCostsItsCallOnly) {
   const auto id = newcomer();
-  const auto one = wait(id);
+  const auto one = wait(id, 2);
   servers_[0].kill9();
   call(id, 1);
   call(id, 2);
   EXPECT_TRUE(over(one));
 }
 
-TEST_F(RedlockHints, CloseWakesEverybody) {
-  const auto one = wait(newcomer());
-  const auto other = wait(newcomer());
+TEST_F(RedlockVoteInbox, CloseWakesEverybody) {
+  const auto one = wait(newcomer(), 1);
+  const auto other = wait(newcomer(), 2);
   heard_.close();
   EXPECT_TRUE(over(one));
   EXPECT_TRUE(over(other));

@@ -7,7 +7,7 @@
 #include "redlock_scripts.hpp"
 #include "sim/beside_redis.hpp"
 #include "sim/random.hpp"
-#include "stores/redlock/node_set.hpp"
+#include "stores/redlock/place_in_line.hpp"
 
 namespace holdfast::sim {
 
@@ -43,26 +43,27 @@ class script_source {
     const auto lock = name();
     const std::string record{stores::redlock::record_key};
     const auto queue = "holdfast:{redlock}:waiters:" + lock;
-    const auto kept = "holdfast:{redlock}:next:" + lock;
     const auto id = owner();
     const bool waits = random_.chance(600);
     switch (random_.between(0, 15)) {
       default:
         return {&scripts::acquire,
-                {lock, record, queue, kept},
-                {config(), field(lock), id, ttl(), token(), "since=1;host=h;pid=1;label=x", "1",
-                 "60000000", waits ? ticket() : "", waits ? waiter(id) : "",
-                 random_.chance(50) ? "1" : "9", waits && random_.chance(500) ? "1" : ""}};
+                {lock, record, queue},
+                {config(), field(lock), id, ttl(), token(), "1", "5", holder, "60000000",
+                 waits ? ticket() : "", waits ? call_of(id) : "", random_.chance(50) ? "1" : "9",
+                 waits && random_.chance(500) ? "1" : ""}};
       case 6:
       case 7:
         return {&scripts::raise, {lock, record}, {config(), field(lock), id, token()}};
       case 8:
       case 9:
       case 10: {
-        const std::string verb = random_.chance(400) ? "" : random_.chance(500) ? "stay" : "leave";
+        const bool leaves = random_.chance(400);
+        const bool stays = random_.chance(300);
         return {&scripts::release,
-                {lock, queue, kept},
-                {id, "50", verb, verb.empty() ? "" : waiter(id), ticket()}};
+                {lock, record, queue},
+                {config(), field(lock), id, "1", "5", leaves ? entry(id) : "",
+                 stays ? entry(owner()) : "", ticket()}};
       }
       case 11: {
         const auto other = name();
@@ -79,7 +80,8 @@ class script_source {
         return {&scripts::counters, {record}, {config()}};
       case 14:
         if (random_.chance(500)) {
-          return {&scripts::inspect, {record, lock, queue, "none", "none", kept, lock}, {config()}};
+          return {
+              &scripts::inspect, {record, lock, queue, "none", "none", queue, lock}, {config()}};
         }
         return {&scripts::enrol, {record}, {ours, "n1,n2,n3", max_ttl}};
       case 15: {
@@ -119,12 +121,15 @@ class script_source {
     return std::to_string(at_.wall_us() + ahead);
   }
   std::string ticket() { return std::to_string(1'700'000'000'000'000 + random_.between(0, 50)); }
-  // With its inbox: some listen, some are gone.
-  static std::string waiter(const std::string& id) {
-    constexpr auto digits = core::owner_id::digits;
-    const auto heard = beside_redis::heard_hints.substr(beside_redis::heard_hints.size() - digits);
-    return id + std::string{heard.substr(0, digits - 1)} + (id.back() % 3 == 0 ? "f" : "1");
+  static constexpr const char* holder = "host=h;pid=1;label=x";
+  // Some listen, some are gone.
+  static std::string call_of(const std::string& id) {
+    constexpr auto length = core::owner_id::digits;
+    const auto heard = beside_redis::heard_votes.substr(beside_redis::heard_votes.size() - length);
+    const auto inbox = std::string{heard.substr(0, length - 1)} + (id.back() % 3 == 0 ? "f" : "1");
+    return stores::redlock::call_to(inbox, std::chrono::milliseconds{1500});
   }
+  static std::string entry(const std::string& id) { return id + call_of(id) + holder; }
 
   random_stream& random_;
   beside_redis& at_;
@@ -133,7 +138,7 @@ class script_source {
 TEST(SimulatedRedis, RunsTheScriptsOfAQuorumAsRedisDoes) {
   beside_redis both;
   std::map<std::string_view, std::size_t> succeeded;
-  std::size_t hints = 0;
+  std::size_t calls = 0;
   for (std::uint64_t seed = 1; seed <= rounds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     both.clear();
@@ -158,7 +163,7 @@ TEST(SimulatedRedis, RunsTheScriptsOfAQuorumAsRedisDoes) {
       const bool refused = said.real.find("-1") < 2 || said.real.starts_with("[0") ||
                            said.real.starts_with("(error)");
       if (!refused) ++succeeded[call.script->name];
-      hints += sent.real.empty() ? 0 : 1;
+      calls += sent.real.empty() ? 0 : 1;
       both.advance(random.spread(1, 200'000));
       if (random.chance(30)) both.advance(-random.spread(1000, 2'000'000));
     }
@@ -167,7 +172,7 @@ TEST(SimulatedRedis, RunsTheScriptsOfAQuorumAsRedisDoes) {
   for (const auto* script :
        {"acquire", "raise", "release", "extend", "repair", "counters", "admit"})
     EXPECT_GT(succeeded[script], 50U) << script;
-  EXPECT_GT(hints, 100U);
+  EXPECT_GT(calls, 100U);
 }
 
 }  // namespace

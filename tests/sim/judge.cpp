@@ -85,6 +85,13 @@ void judge::store_gave(std::size_t lock, const core::owner_id& id, std::uint64_t
 
 void judge::over(const core::owner_id& id) { over_.insert(id); }
 
+std::optional<fencing_token> judge::token_of(const core::owner_id& id) const {
+  for (const auto* one : leases_) {
+    if (one->id == id) return one->granted.token;
+  }
+  return std::nullopt;
+}
+
 bool judge::anybody_holds() const {
   return std::any_of(leases_.begin(), leases_.end(), [](const auto* one) { return one->held(); });
 }

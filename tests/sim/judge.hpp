@@ -74,6 +74,8 @@ class judge {
 
   [[nodiscard]] std::size_t acquisitions() const noexcept { return acquisitions_; }
   [[nodiscard]] bool anybody_holds() const;
+  // Of a lease that is held.
+  [[nodiscard]] std::optional<fencing_token> token_of(const core::owner_id& id) const;
 
  private:
   [[nodiscard]] bool exclusion_rests() const { return time_.now() < void_until_; }

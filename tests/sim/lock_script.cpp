@@ -66,7 +66,6 @@ std::string_view shipped_scripts::name_of(loaded_script which) const {
 quorum_keys::quorum_keys(std::string name)
     : lock{std::move(name)},
       queue{stores::redlock::waiters_key(lock)},
-      next{stores::redlock::next_key(lock)},
       counter{"c:" + std::to_string(stores::redis::hash_slot(lock))} {}
 
 const quorum_keys& quorum_keys_of(std::size_t lock) {

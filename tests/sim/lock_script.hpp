@@ -58,7 +58,6 @@ struct quorum_keys {
   explicit quorum_keys(std::string name);
   std::string lock;
   std::string queue;
-  std::string next;
   std::string counter;  // a field of the node's record
 };
 [[nodiscard]] const quorum_keys& quorum_keys_of(std::size_t lock);

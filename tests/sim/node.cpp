@@ -1,6 +1,7 @@
 #include "sim/node.hpp"
 
 #include "sim/network.hpp"
+#include "stores/redis/layout.hpp"
 
 namespace holdfast::sim {
 
@@ -32,11 +33,12 @@ std::optional<core::owner_id> node::owner_of(std::string_view key) {
   return core::owner_id::parse(std::string_view{*value}.substr(0, core::owner_id::digits));
 }
 
-bool node::has_firmly(std::string_view key, const core::owner_id& id) {
+bool node::has_firmly(std::string_view key, const core::owner_id& id, fencing_token token) {
   const auto* found = data.find(key, wall_us() / 1000);
   const auto* value = found == nullptr ? nullptr : std::get_if<std::string>(&found->value);
-  return value != nullptr && value->starts_with(id.text()) &&
-         value->find(";token=0;") == std::string::npos;
+  if (value == nullptr || !value->starts_with(id.text())) return false;
+  const auto holder = stores::redis::parse_holder(*value);
+  return holder && holder->token != fencing_token{} && holder->token <= token;
 }
 
 void node::unsubscribe(connection& who) {

@@ -71,8 +71,10 @@ class node final : public surroundings {
   [[nodiscard]] bool excused() const noexcept { return time_.now() < excused_until_; }
   // Whose lock this key is, as seen from outside.
   [[nodiscard]] std::optional<core::owner_id> owner_of(std::string_view key);
-  // By a vote that counts in a renewal: not by a stale one (scripts/acquire.lua).
-  [[nodiscard]] bool has_firmly(std::string_view key, const core::owner_id& id);
+  // By a vote that counts in a renewal of a lease with this token: not by a stale one
+  // (scripts/acquire.lua), nor by one that was given since (scripts/release.lua).
+  [[nodiscard]] bool has_firmly(std::string_view key, const core::owner_id& id,
+                                fencing_token token);
   // As BGSAVE: what a crash may go back to.
   void save() { saved_ = data; }
   [[nodiscard]] const keyspace& saved() const noexcept { return saved_; }

@@ -10,7 +10,6 @@ namespace holdfast::sim {
 
 namespace {
 
-using stores::redis::asks_per_claim;
 using stores::redis::hand_over_calls_max;
 using stores::redis::hand_over_unfinished;
 
@@ -164,7 +163,7 @@ void redis_model::read_answer(const std::shared_ptr<asking>& what, const reply& 
   if (fields[1].integer >= 0) busy.remaining = std::chrono::milliseconds{fields[1].integer};
   if (kind == 2) {
     memory_of(who).place.queued(counted_from, number(fields[3].text));
-    if (fields[4].integer != 1) busy.ask_within = who.claim_ttl / asks_per_claim;
+    if (fields[4].integer != 1) busy.ask_within = who.claim_ttl / core::asks_per_claim;
   } else {
     const auto id =
         core::owner_id::parse(std::string_view{value}.substr(0, core::owner_id::digits));

@@ -30,6 +30,8 @@ constexpr core::duration rivals_remembered = std::chrono::seconds{1};
 constexpr core::duration fill_in_min = milliseconds{50};
 constexpr core::duration fill_in_max = milliseconds{100};
 
+const std::string layout = std::to_string(stores::redis::layout_written);
+
 bool is_ours_to_release(const reply& said) { return said.integer == 1; }
 
 }  // namespace
@@ -42,8 +44,8 @@ redlock_model::redlock_model(network& net, process& in, const quorum_set& set,
       scripts_{scripts},
       without_{without},
       random_{seed, 12},
-      holder_{"since=0;host=" + in.name + ";pid=1;label="},
-      hints_{net, in, set, fresh_id()},
+      holder_{"host=" + in.name + ";pid=1;label="},
+      inbox_{net, in, set, fresh_id()},
       admission_{in, set, calls_, scripts, without},
       locks_(locks_max) {
   const auto enrol = admission_model::enrol_call(set, scripts);
@@ -52,8 +54,7 @@ redlock_model::redlock_model(network& net, process& in, const quorum_set& set,
     if (!votes) look_after_nodes();
   };
   const auto dropped = [this](const script_request& release) {
-    lingering_.insert(*core::owner_id::parse(release.args[0]));
-    lingering_waiters_.insert(release.args[3]);
+    lingering_.insert(*core::owner_id::parse(release.args[2]));
   };
   for (auto* one : set.nodes) {
     calls_.push_back(std::make_unique<line_model>(
@@ -78,17 +79,15 @@ core::owner_id redlock_model::fresh_id() {
 redlock_model::call redlock_model::acquire_call(std::size_t lock, const stores::attempt& who,
                                                 std::uint64_t proposal,
                                                 const place_in_line* line) const {
-  static const auto layout = std::to_string(stores::redis::layout_written);
   const auto& keys = quorum_keys_of(lock);
-  return std::make_shared<script_request>(
-      script_request{scripts_.acquire,
-                     {keys.lock, record_key, keys.queue, keys.next},
-                     {set_.config, keys.counter, std::string{who.id.text()},
-                      milliseconds_text(who.ttl), std::to_string(proposal), holder_, layout,
-                      std::string{ahead_us_max}, line == nullptr ? std::string{} : line->ticket,
-                      line == nullptr ? std::string{} : line->waiter, std::string{waiters_max},
-                      who.asks > 1 ? "1" : ""},
-                     true});
+  return std::make_shared<script_request>(script_request{
+      scripts_.acquire,
+      {keys.lock, record_key, keys.queue},
+      {set_.config, keys.counter, std::string{who.id.text()}, milliseconds_text(who.ttl),
+       std::to_string(proposal), layout, "0", holder_, std::string{ahead_us_max},
+       line == nullptr ? std::string{} : line->ticket, line == nullptr ? std::string{} : line->call,
+       std::string{waiters_max}, who.asks > 1 ? "1" : ""},
+      true});
 }
 
 redlock_model::call redlock_model::raise_call(std::size_t lock, const core::owner_id& id,
@@ -102,15 +101,15 @@ redlock_model::call redlock_model::raise_call(std::size_t lock, const core::owne
 }
 
 redlock_model::call redlock_model::release_call(std::size_t lock, const core::owner_id& id,
-                                                std::string_view queue_verb,
-                                                std::string_view waiter,
+                                                std::string_view leaves_as,
+                                                std::string_view stays_as,
                                                 std::string_view ticket) const {
   const auto& keys = quorum_keys_of(lock);
   return std::make_shared<script_request>(
       script_request{scripts_.release,
-                     {keys.lock, keys.queue, keys.next},
-                     {std::string{id.text()}, milliseconds_text(set_.node_timeout),
-                      std::string{queue_verb}, std::string{waiter}, std::string{ticket}},
+                     {keys.lock, record_key, keys.queue},
+                     {set_.config, keys.counter, std::string{id.text()}, layout, "0",
+                      std::string{leaves_as}, std::string{stays_as}, std::string{ticket}},
                      true});
 }
 
@@ -121,86 +120,119 @@ void redlock_model::give_back(std::size_t node, call what, core::time_point give
 
 // ---- asking ------------------------------------------------------------------------------------
 
+void redlock_model::begin(std::size_t lock, stores::attempt& who, waiting& mine,
+                          const core::owner_id& id) {
+  who.id = id;
+  const auto ttl = without_.elapsed ? core::duration{core::never.time_since_epoch()} : who.ttl;
+  const auto claim = without_.claim ? who.ttl : who.claim_ttl;
+  mine.votes = std::make_shared<vote_model>(
+      in_, calls_, set_.node_timeout, *this, vote_model::attempt{lock, id, mine.line},
+      core::quorum_rule{set_.nodes.size(), ttl, mine.line ? claim : core::duration::zero(),
+                        set_.max_ttl / 2},
+      without_, set_.resends);
+  if (mine.line) inbox_.expect(id);
+  asked_.try_emplace(id, 0);
+  locks_[lock].held[id] = {everybody()};
+}
+
 void redlock_model::ask(std::size_t lock, stores::attempt& who, core::time_point until,
                         on_answer done) {
   auto& mine = memory_of(who);
   auto& here = locks_[lock];
-  // An id is for one attempt only: what an earlier one left on its way must not touch this one.
-  if (std::exchange(mine.asked, true) && !without_.fresh_id) who.id = fresh_id();
   if (who.may_wait && !mine.line) {
     mine.line = std::make_shared<place_in_line>();
-    mine.line->id = fresh_id();
     if (mine.ticket.empty()) mine.ticket = std::to_string(in_.wall_us());
     mine.line->ticket = mine.ticket;
-    mine.line->waiter = std::string{mine.line->id.text()} + std::string{hints_.inbox()};
+    mine.line->call = stores::redlock::call_to(inbox_.inbox(), who.claim_ttl);
+    mine.line->holder = holder_;
   }
-  if (mine.line) hints_.expect(mine.line->id);
+  // An id is for one attempt only: what an earlier one left on its way must not touch this one.
+  const bool first_time = !std::exchange(mine.asked, true);
+  if (!mine.votes) begin(lock, who, mine, first_time || without_.fresh_id ? who.id : fresh_id());
+  if (mine.votes->retire(in_.now())) begin_again(lock, who, mine);
   ++who.asks;
-  here.held[who.id] = {everybody(), {}};
-  const auto counted_from = in_.now();
   auto first = ask_first(lock);
   const auto proposal = core::propose(here.last_seen, in_.wall_us());
-  const auto valid_until = without_.elapsed ? core::never : core::after(counted_from, who.ttl);
-  const auto votes = std::make_shared<vote_model>(
-      in_, calls_, set_.node_timeout, *this,
-      vote_model::attempt{lock, who.id, who.ttl, mine.line,
-                          acquire_call(lock, who, proposal, mine.line.get())},
-      core::quorum_rule{set_.nodes.size(), proposal, valid_until, std::move(first.nodes)}, without_,
-      set_.resends);
-  votes->start(first.patience);
-  votes->wait(until, [this, lock, &who, votes = votes.get(), counted_from, done = std::move(done)] {
-    read_verdict(lock, who, votes->machine(), counted_from, done);
+  const auto votes = mine.votes;
+  votes->ask({proposal, in_.now(), std::move(first.nodes)}, first.patience,
+             acquire_call(lock, who, proposal, mine.line.get()),
+             mine.line ? inbox_.take(who.id) : std::vector<vote_inbox_model::call>{});
+  votes->wait(until, [this, lock, &who, votes = votes.get(), done = std::move(done)] {
+    read_verdict(lock, who, *votes, done);
   });
 }
 
-void redlock_model::read_verdict(std::size_t lock, stores::attempt& who,
-                                 const core::quorum_machine& machine, core::time_point counted_from,
+void redlock_model::read_verdict(std::size_t lock, stores::attempt& who, vote_model& votes,
                                  const on_answer& done) {
   auto& mine = memory_of(who);
   auto& here = locks_[lock];
-  here.last_seen = std::max({here.last_seen, machine.highest_seen(), machine.token()});
+  const auto& machine = votes.machine();
+  // It is kept only by what it has sent.
+  const auto kept_alive = mine.votes;
   const auto outcome = machine.outcome();
-  if (outcome != quorum_outcome::granted) here.held.erase(who.id);
-  const auto from = without_.early_count ? in_.now() : counted_from;
-  const core::grant got{fencing_token{machine.token()}, who.ttl, from, 1};
-  switch (outcome) {
-    case quorum_outcome::granted: {
-      if (mine.line) {
-        mine.line->waits = false;
-        hints_.forget(mine.line->id);
-      }
-      auto& kept = here.held[who.id];
-      node_mask asked = 0;
-      for (std::size_t i = 0; i < set_.nodes.size(); ++i)
-        asked |= machine.was_asked(i) ? only(i) : 0;
-      kept.at = asked | (mine.line ? mine.line->at : 0);
-      if (mine.line && mine.line->joined) kept.waiter = mine.line->waiter;
-      if (!machine.asked_all()) fill_in({lock, who.id, who.ttl}, got.token, asked);
-      return done(core::answer{got});
-    }
-    case quorum_outcome::late:
-      // Given back already; that it is late is for the caller to see.
-      return done(core::answer{got});
-    case quorum_outcome::busy: {
-      here.rivals_until = core::after(in_.now(), rivals_remembered);
-      auto met = machine.met();
-      if (mine.line) {
-        hints_.open();
-        met.queued = true;
-        met.ask_within = core::between(ask_again_min, ask_again_max, random_.bits());
-      }
+  auto got = machine.granted();
+  if (without_.early_count) got.counted_from = in_.now();
+  if (without_.elapsed) got.ttl = std::min(got.ttl, who.ttl);
+  here.last_seen = std::max({here.last_seen, machine.highest_seen(), got.token.value()});
+  if (outcome == quorum_outcome::busy) {
+    here.rivals_until = core::after(in_.now(), rivals_remembered);
+    auto met = machine.met();
+    if (mine.line) {
+      inbox_.open();
+      if (machine.over()) begin_again(lock, who, mine);
+      met.queued = true;
+      met.ask_within = std::min(core::between(ask_again_min, ask_again_max, random_.bits()),
+                                who.claim_ttl / core::asks_per_claim);
       return done(core::answer{std::move(met)});
     }
-    case quorum_outcome::undecided:
-    case quorum_outcome::failed:
-      break;
   }
+  mine.votes.reset();
+  if (outcome == quorum_outcome::granted) {
+    if (mine.line) stop_waiting(who, mine);
+    auto& kept = here.held[who.id];
+    const auto asked = asked_of(machine);
+    kept.at = asked | (mine.line ? mine.line->at.load() : 0);
+    kept.token = got.token;
+    if (mine.line && mine.line->joined) kept.entry = mine.line->entry(who.id);
+    if (!machine.asked_all()) fill_in({lock, who.id, got.ttl}, got.token, asked);
+    return done(core::answer{got});
+  }
+  votes.give_back({});
+  here.held.erase(who.id);
+  if (outcome == quorum_outcome::busy) return done(core::answer{machine.met()});
+  // That it is late is for the caller to see.
+  if (outcome == quorum_outcome::late) return done(core::answer{got});
   static const std::vector<std::string> names(16, "node");
   auto why = machine.why({names.data(), set_.nodes.size()}, set_.node_timeout);
   if (why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
   // It may not be asked again, nor withdrawn: some nodes said busy, and have it in line.
   if (mine.line) leave_line(lock, who, mine);
   done(fail(std::move(why)));
+}
+
+node_mask redlock_model::asked_of(const core::quorum_machine& machine) const {
+  node_mask asked = 0;
+  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
+    asked |= machine.was_asked(i) ? only(i) : 0;
+  return asked;
+}
+
+void redlock_model::begin_again(std::size_t lock, stores::attempt& who, waiting& mine) {
+  const auto before = std::exchange(mine.votes, nullptr);
+  const auto was = who.id;
+  begin(lock, who, mine, without_.fresh_id ? was : fresh_id());
+  mine.line->joined = true;
+  before->give_back(mine.line->entry(who.id));
+  mine.votes->stand(asked_of(before->machine()), in_.now());
+  if (who.id == was) return;
+  follows_.emplace(who.id, was);
+  inbox_.forget(was);
+  locks_[lock].held.erase(was);
+}
+
+void redlock_model::stop_waiting(const stores::attempt& who, waiting& mine) {
+  mine.line->waits = false;
+  inbox_.forget(who.id);
 }
 
 // As node_set::ask_first(): all clients of a set know its nodes in the same order here.
@@ -217,7 +249,7 @@ void redlock_model::fill_in(const renewing& one, fencing_token token, node_mask 
   const auto due = core::between(fill_in_min, fill_in_max, random_.bits());
   in_.at(core::after(in_.now(), due), [this, one, token, asked] {
     if (!holds(one.lock, one.id) && !without_.fill_in_held) return;
-    const auto value = stores::redis::value_begins(one.id, token) + ";block=1;" + holder_;
+    const auto value = stores::redis::value_begins(one.id, token) + ";block=1;since=0;" + holder_;
     for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
       if (!has(asked, i)) repair(i, one, value);
     }
@@ -225,21 +257,21 @@ void redlock_model::fill_in(const renewing& one, fencing_token token, node_mask 
 }
 
 void redlock_model::leave_line(std::size_t lock, const stores::attempt& who, waiting& mine) {
+  stop_waiting(who, mine);
   const auto line = std::exchange(mine.line, nullptr);
-  line->waits = false;
-  hints_.forget(line->id);
   if (!line->joined) return;
-  const auto what = release_call(lock, who.id, "leave", line->waiter, {});
+  const auto what = release_call(lock, who.id, line->entry(who.id), {}, {});
   for (std::size_t i = 0; i < set_.nodes.size(); ++i)
     give_back(i, what, core::after(in_.now(), who.ttl));
 }
 
 void redlock_model::wait(std::size_t, stores::attempt& who, core::time_point until, on_woken done) {
-  hints_.wait(memory_of(who).line->id, until, std::move(done));
+  const auto nodes = memory_of(who).votes->machine().calls_missing();
+  inbox_.wait(who.id, nodes, until, std::move(done));
 }
 
 void redlock_model::wake(stores::attempt& who) {
-  if (memory_of(who).line) hints_.wake(memory_of(who).line->id);
+  if (memory_of(who).line) inbox_.wake(who.id);
 }
 
 // ---- giving back -------------------------------------------------------------------------------
@@ -247,11 +279,11 @@ void redlock_model::wake(stores::attempt& who) {
 void redlock_model::withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
                              on_removal done) {
   auto& mine = memory_of(who);
-  std::string waiter;
+  mine.votes.reset();
+  std::string entry;
   if (mine.line) {
-    mine.line->waits = false;
-    hints_.forget(mine.line->id);
-    waiter = mine.line->waiter;
+    stop_waiting(who, mine);
+    entry = mine.line->entry(who.id);
   }
   locks_[lock].held.erase(who.id);
   if (without_.withdrawing) return done(core::removal::gone);
@@ -262,7 +294,7 @@ void redlock_model::withdraw(std::size_t lock, stores::attempt& who, core::time_
       give_back(i, freed, give_up);
   }
   const auto asked = question(calls_);
-  const auto leave = release_call(lock, who.id, waiter.empty() ? "" : "leave", waiter, {});
+  const auto leave = release_call(lock, who.id, entry, {}, {});
   for (std::size_t i = 0; i < set_.nodes.size(); ++i)
     asked->ask(i, leave, give_up);
   asked->gather(until, [this, done = std::move(done)](const auto& answers) {
@@ -274,17 +306,17 @@ void redlock_model::withdraw(std::size_t lock, stores::attempt& who, core::time_
 }
 
 bool redlock_model::leaves_line(std::size_t lock, const core::owner_id& id,
-                                const std::string& waiter) {
+                                const std::string& entry) {
   const auto known = locks_[lock].held.find(id);
   if (known == locks_[lock].held.end()) return false;
-  known->second.waiter = waiter;
+  known->second.entry = entry;
   return true;
 }
 
 redlock_model::ours redlock_model::take_out(std::size_t lock, const core::owner_id& id) {
   auto& held = locks_[lock].held;
   const auto known = held.find(id);
-  if (known == held.end()) return {everybody(), {}};
+  if (known == held.end()) return {everybody()};
   auto what = std::move(known->second);
   held.erase(known);
   return what;
@@ -292,11 +324,11 @@ redlock_model::ours redlock_model::take_out(std::size_t lock, const core::owner_
 
 void redlock_model::release(std::size_t lock, const core::owner_id& id, core::time_point until,
                             on_removal done) {
-  const auto [at, waiter] = take_out(lock, id);
+  const auto [at, token, entry] = take_out(lock, id);
   // A node that is away now must not have it when it comes back.
   const auto give_up = core::after(in_.now(), set_.max_ttl);
   const auto asked = question(calls_);
-  const auto what = release_call(lock, id, waiter.empty() ? "" : "leave", waiter, {});
+  const auto what = release_call(lock, id, entry, {}, {});
   for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
     if (!has(at, i)) continue;
     if (without_.owed_release) {
@@ -329,8 +361,8 @@ void redlock_model::release(std::size_t lock, const core::owner_id& id, core::ti
 
 void redlock_model::release_later(std::size_t lock, const core::owner_id& id,
                                   core::time_point give_up) {
-  const auto [at, waiter] = take_out(lock, id);
-  const auto what = release_call(lock, id, waiter.empty() ? "" : "leave", waiter, {});
+  const auto [at, token, entry] = take_out(lock, id);
+  const auto what = release_call(lock, id, entry, {}, {});
   for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
     if (has(at, i)) give_back(i, what, give_up);
   }
@@ -401,32 +433,33 @@ stores::renewal redlock_model::judge(const renewing& one, core::time_point count
                                      const std::vector<extension>& said) {
   using outcome = core::renewal_round::outcome;
   using answer = core::renewal_round::said;
-  core::renewal_round round{said.size()};
-  std::string value;
-  fencing_token token{};
+  const auto known = locks_[one.lock].held.find(one.id);
+  const auto token = without_.lease_token                   ? fencing_token{UINT64_MAX}
+                     : known == locks_[one.lock].held.end() ? fencing_token{}
+                                                            : known->second.token;
+  core::renewal_round round{said.size(), token};
   std::vector<std::size_t> gone;
   for (std::size_t i = 0; i < said.size(); ++i) {
     if (!said[i].known) {
       round.on_silence(i);
-      continue;
-    }
-    const bool extended = !said[i].value.empty();
-    round.on_answer(i, extended ? answer::extended : said[i].taken ? answer::taken : answer::gone);
-    if (!extended && !said[i].taken) gone.push_back(i);
-    if (!extended) continue;
-    // Nodes that were not raised have a lower one.
-    const auto holder = stores::redis::parse_holder(said[i].value);
-    if (holder && holder->token > token) {
-      token = holder->token;
-      value = said[i].value;
+    } else if (const auto holder = stores::redis::parse_holder(said[i].value);
+               !said[i].value.empty()) {
+      round.on_extended(i, holder ? holder->token : fencing_token{});
+    } else {
+      round.on_answer(i, said[i].taken ? answer::taken : answer::gone);
+      if (!said[i].taken) gone.push_back(i);
     }
   }
   const auto result = round.result();
+  const auto value = round.best() ? said[*round.best()].value : std::string{};
   const bool repairs_unsure = without_.repair_sure && !value.empty();
   for (const auto node : repairs_unsure ? gone : round.to_repair())
     repair(node, one, value);
   if (without_.one_answer && result == outcome::renewed) ask_twice(one, said, value);
-  if (result == outcome::renewed) return {true, loss::none, one.ttl, counted_from, token};
+  if (result == outcome::renewed) {
+    const auto holder = stores::redis::parse_holder(value);
+    return {true, loss::none, one.ttl, counted_from, holder ? holder->token : fencing_token{}};
+  }
   if (result == outcome::lost) {
     // What is left of it on a minority is in everybody's way.
     release_later(one.lock, one.id, core::after(in_.now(), one.ttl));
@@ -470,14 +503,19 @@ void redlock_model::repair(std::size_t node, const renewing& one, const std::str
 
 // ---- what the judge asks -----------------------------------------------------------------------
 
-void redlock_model::acquire_may_linger(const core::owner_id& id, const place_in_line* line) {
-  lingering_.insert(id);
-  if (line != nullptr) lingering_waiters_.insert(line->waiter);
+// Where it lingers, a release that does as well may have put its successor in its place.
+bool redlock_model::lingers(core::owner_id id) const {
+  for (;;) {
+    if (lingering_.contains(id)) return true;
+    const auto before = follows_.find(id);
+    if (before == follows_.end()) return false;
+    id = before->second;
+  }
 }
 
 bool redlock_model::may_arrive_late(const stores::attempt& who) const {
   const auto found = asked_.find(who.id);
-  return lingering_.contains(who.id) || (found != asked_.end() && found->second > 0);
+  return lingers(who.id) || (found != asked_.end() && found->second > 0);
 }
 
 // A node that has lost something since does not vote: to others it is as if it still had the lock.
@@ -490,16 +528,15 @@ bool redlock_model::has_at_store(std::size_t lock, const core::owner_id& id) {
 }
 
 bool redlock_model::gave_back(std::size_t lock, const core::owner_id& id) const {
-  return asked_.contains(id) && !holds(lock, id) && !lingering_.contains(id);
+  return asked_.contains(id) && !holds(lock, id) && !lingers(id);
 }
 
-bool redlock_model::left_line(std::string_view waiter) const {
-  if (!waiter.ends_with(hints_.inbox()) || lingering_waiters_.contains(waiter)) return false;
-  // A lease that the nodes lost is not given back; its waiter stays in line where it was.
-  return std::none_of(locks_.begin(), locks_.end(), [&](const auto& lock) {
-    return std::any_of(lock.held.begin(), lock.held.end(),
-                       [&](const auto& one) { return one.second.waiter == waiter; });
-  });
+bool redlock_model::left_line(std::string_view entry) const {
+  const auto id = core::owner_id::parse(entry.substr(0, core::owner_id::digits));
+  if (!id || !asked_.contains(*id) || lingers(*id)) return false;
+  // A lease that the nodes lost is not given back; it stays in line where it was.
+  return std::none_of(locks_.begin(), locks_.end(),
+                      [&](const auto& lock) { return lock.held.contains(*id); });
 }
 
 }  // namespace holdfast::sim

@@ -8,7 +8,7 @@
 
 #include "sim/admission_model.hpp"
 #include "sim/client_model.hpp"
-#include "sim/hint_model.hpp"
+#include "sim/vote_inbox_model.hpp"
 #include "sim/vote_model.hpp"
 
 namespace holdfast::sim {
@@ -35,21 +35,23 @@ class redlock_model final : public client_model, public voter_calls {
   }
   [[nodiscard]] bool has_at_store(std::size_t lock, const core::owner_id& id) override;
   [[nodiscard]] bool gave_back(std::size_t lock, const core::owner_id& id) const override;
-  [[nodiscard]] bool left_line(std::string_view waiter) const override;
+  [[nodiscard]] bool left_line(std::string_view entry) const override;
 
  private:
   using call = line_model::call;
 
   // What an attempt has to remember, as in redlock_lock.cpp.
   struct waiting {
+    std::shared_ptr<vote_model> votes;
     std::shared_ptr<place_in_line> line;
     std::string ticket;
     std::vector<core::owner_id> unanswered;
     bool asked = false;
   };
   struct ours {
-    stores::redlock::node_mask at;  // nodes that may have it, or its waiter
-    std::string waiter;             // what its waiter was called in line, if it was there
+    stores::redlock::node_mask at;  // nodes that may have it, or have it in line
+    fencing_token token{};          // none: not granted yet
+    std::string entry{};            // its standing ask, if it may be in line still
   };
   struct per_lock {
     std::uint64_t last_seen = 0;
@@ -68,20 +70,25 @@ class redlock_model final : public client_model, public voter_calls {
   [[nodiscard]] call acquire_call(std::size_t lock, const stores::attempt& who,
                                   std::uint64_t proposal, const place_in_line* line) const;
   call raise_call(std::size_t lock, const core::owner_id& id, std::uint64_t to) const override;
-  call release_call(std::size_t lock, const core::owner_id& id, std::string_view queue_verb,
-                    std::string_view waiter, std::string_view ticket) const override;
+  call release_call(std::size_t lock, const core::owner_id& id, std::string_view leaves_as,
+                    std::string_view stays_as, std::string_view ticket) const override;
   void give_back(std::size_t node, call what, core::time_point give_up) override;
   bool holds(std::size_t lock, const core::owner_id& id) const override {
     return locks_[lock].held.contains(id);
   }
-  bool leaves_line(std::size_t lock, const core::owner_id& id, const std::string& waiter) override;
+  bool leaves_line(std::size_t lock, const core::owner_id& id, const std::string& entry) override;
   void acquire_sent(const core::owner_id& id) override { ++asked_[id]; }
   void acquire_answered(const core::owner_id& id) override { --asked_[id]; }
-  void acquire_may_linger(const core::owner_id& id, const place_in_line* line) override;
+  void acquire_may_linger(const core::owner_id& id) override { lingering_.insert(id); }
+  [[nodiscard]] bool lingers(core::owner_id id) const;
   void look_after_nodes() override { admission_.look_after_nodes(); }
 
-  void read_verdict(std::size_t lock, stores::attempt& who, const core::quorum_machine& machine,
-                    core::time_point counted_from, const on_answer& done);
+  void begin(std::size_t lock, stores::attempt& who, waiting& mine, const core::owner_id& id);
+  [[nodiscard]] stores::redlock::node_mask asked_of(const core::quorum_machine& machine) const;
+  void begin_again(std::size_t lock, stores::attempt& who, waiting& mine);
+  void read_verdict(std::size_t lock, stores::attempt& who, vote_model& votes,
+                    const on_answer& done);
+  void stop_waiting(const stores::attempt& who, waiting& mine);
   void leave_line(std::size_t lock, const stores::attempt& who, waiting& mine);
   [[nodiscard]] ours take_out(std::size_t lock, const core::owner_id& id);
   [[nodiscard]] core::first_asked ask_first(std::size_t lock) const;
@@ -109,12 +116,12 @@ class redlock_model final : public client_model, public voter_calls {
   const std::string holder_;
   round_model::lines calls_;
   round_model::lines renewals_;
-  hint_model hints_;
+  vote_inbox_model inbox_;
   admission_model admission_;
   std::vector<per_lock> locks_;
-  std::map<core::owner_id, std::size_t> asked_;  // with these; unanswered acquires
-  std::set<core::owner_id> lingering_;           // may be at a node without our doing any more
-  std::set<std::string, std::less<>> lingering_waiters_;
+  std::map<core::owner_id, std::size_t> asked_;       // with these; unanswered acquires
+  std::set<core::owner_id> lingering_;                // may be at a node without our doing any more
+  std::map<core::owner_id, core::owner_id> follows_;  // who took whose place in line
   std::map<core::owner_id, std::vector<extension>> last_round_;  // only if planted
 };
 

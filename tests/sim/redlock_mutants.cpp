@@ -64,7 +64,22 @@ std::vector<mutant> redlock_mutants() {
       planted("retransmit-fresh", "an acquire that is sent again is answered fresh",
               {{"redlock/acquire", "return {2, record[4] or '0'}", "return {1}"}}),
       leaves_out("reused-id", "the next attempt goes by the id of the last", &left_out::fresh_id),
+      // Votes for those in line.
+      planted("vote-uncounted", "a node that votes for the first in line does not move its counter",
+              {{"redlock/release", "call('HSET', node, field, token)", ""}}),
+      leaves_out("calls-differ", "a majority of calls counts, whatever their tokens",
+                 &left_out::same_token),
+      leaves_out("stale-call", "a call from before the latest answer counts",
+                 &left_out::stale_calls),
+      planted("late-successor", "a copy of a release puts one in line that is over",
+              {{"redlock/release", "if ARGV[7] ~= '' and there then", "if ARGV[7] ~= '' then"}}),
+      leaves_out("place-kept",
+                 "after a split vote, the old attempt stays in line where it was busy",
+                 &left_out::line_release),
+      leaves_out("quorum-claim-as-ttl", "a call is relied on for the whole TTL", &left_out::claim),
       // Renewal.
+      leaves_out("call-counts", "a key that a node voted for since counts in a renewal",
+                 &left_out::lease_token),
       planted("repair-counted", "a renewal sets a missing key again, and it counts",
               {{"redlock/extend", "answer[i + 1] = 0",
                 "local value = ARGV[2 * i - 2] .. ';holdfast=1;token=1;block=1;since=0;'\n"
@@ -81,7 +96,8 @@ std::vector<mutant> redlock_mutants() {
               {{"redlock/acquire", quarantine, no_quarantine},
                {"redlock/raise", quarantine, no_quarantine},
                {"redlock/extend", quarantine, no_quarantine},
-               {"redlock/repair", quarantine, no_quarantine}}),
+               {"redlock/repair", quarantine, no_quarantine},
+               {"redlock/release", quarantine, no_quarantine}}),
       planted("no-wait", "it votes again at once, with the others' counters",
               {{"redlock/admit", "now - record[4] < tonumber(ARGV[3])", "false"}}, no_wait),
       leaves_out("no-recovery", "it votes again with its own counters", &left_out::recovery),
@@ -106,7 +122,7 @@ std::vector<mutant> redlock_mutants() {
       planted("no-elapsed-check", "a majority that is complete too late is used", {}, elapsed),
       // Giving back.
       planted("quorum-release-any", "a release does not compare owners",
-              {{"redlock/release", "string.sub(held, 1, 33) == ARGV[1] .. ';'", "true"}}),
+              {{"redlock/release", "string.sub(held, 1, 33) == ARGV[3] .. ';'", "true"}}),
       // Each of the two covers for the other: a release goes behind the acquire, or the answer to
       // the acquire brings it about.
       planted("forgotten-release", "after a refusal, nodes that had not answered keep the lock", {},

@@ -1,30 +1,29 @@
-#include "sim/hint_model.hpp"
+#include "sim/vote_inbox_model.hpp"
 
-#include "core/quorum_machine.hpp"
-#include "stores/redlock/hints.hpp"
+#include "stores/redis/script_values.hpp"
 
 namespace holdfast::sim {
 
 namespace {
 
-// As in stores/redlock/hints.cpp.
+// As in stores/redlock/vote_inbox.cpp.
 constexpr core::duration subscribe_pause = std::chrono::milliseconds{500};
-using stores::redlock::hints;
 using stores::redlock::line;
 
 }  // namespace
 
-hint_model::hint_model(network& net, process& in, const quorum_set& set, const core::owner_id& name)
+vote_inbox_model::vote_inbox_model(network& net, process& in, const quorum_set& set,
+                                   const core::owner_id& name)
     : net_{net}, in_{in}, set_{set}, name_{name}, subscriptions_(set.nodes.size()) {}
 
-void hint_model::open() {
+void vote_inbox_model::open() {
   for (std::size_t i = 0; i < subscriptions_.size(); ++i) {
     const auto& one = subscriptions_[i];
     if (one.on == nullptr && !one.under_way && in_.now() >= one.not_before) subscribe(i);
   }
 }
 
-void hint_model::subscribe(std::size_t node) {
+void vote_inbox_model::subscribe(std::size_t node) {
   auto& one = subscriptions_[node];
   one.under_way = true;
   const auto settled = std::make_shared<bool>(false);
@@ -45,46 +44,44 @@ void hint_model::subscribe(std::size_t node) {
       fresh->tell.broken = [&one, fresh] {
         if (one.on == fresh) one.on = nullptr;
       };
-      fresh->subscribe("holdfast:hint:" + std::string{inbox()});
+      fresh->subscribe("holdfast:vote:" + std::string{inbox()});
     }
     end(fresh);
   });
 }
 
-void hint_model::hear(std::size_t node, const std::string& text) {
-  const auto id = core::owner_id::parse(text);
+void vote_inbox_model::hear(std::size_t node, const std::string& text) {
+  const std::string_view message{text};
+  const auto id = core::owner_id::parse(message.substr(0, core::owner_id::digits));
   const auto found = id ? waiters_.find(*id) : waiters_.end();
   if (found == waiters_.end()) return;
-  found->second.called.insert(node);
-  called(*id);
+  auto& one = found->second;
+  std::erase_if(one.calls, [node](const call& earlier) { return earlier.node == node; });
+  one.calls.push_back(
+      {node, stores::redis::read_number(message.substr(core::owner_id::digits + 1))});
+  if (one.calls.size() >= one.wanted) wake(*id);
 }
 
-// After the first hint, a moment for the others: asking before the release has reached a majority
-// would be for nothing.
-void hint_model::called(const core::owner_id& waiter) {
-  const auto& one = waiters_[waiter];
-  if (!one.wake || one.called.empty()) return;
-  if (one.called.size() >= core::majority_of(set_.nodes.size())) return wake(waiter);
-  in_.at(core::after(in_.now(), hints::gather_max), [this, waiter, waits = one.waits] {
-    const auto found = waiters_.find(waiter);
-    if (found != waiters_.end() && found->second.waits == waits) wake(waiter);
-  });
-}
-
-void hint_model::wait(const core::owner_id& waiter, core::time_point until,
-                      std::function<void()> done) {
-  auto& one = waiters_[waiter];
+void vote_inbox_model::wait(const core::owner_id& attempt, std::size_t nodes,
+                            core::time_point until, std::function<void()> done) {
+  auto& one = waiters_[attempt];
+  one.wanted = nodes;
   one.wake = std::move(done);
   const auto waits = ++one.waits;
-  in_.at(until, [this, waiter, waits] {
-    const auto found = waiters_.find(waiter);
-    if (found != waiters_.end() && found->second.waits == waits) wake(waiter);
+  in_.at(until, [this, attempt, waits] {
+    const auto found = waiters_.find(attempt);
+    if (found != waiters_.end() && found->second.waits == waits) wake(attempt);
   });
-  called(waiter);
+  if (one.calls.size() >= nodes) wake(attempt);
 }
 
-void hint_model::wake(const core::owner_id& waiter) {
-  const auto found = waiters_.find(waiter);
+std::vector<vote_inbox_model::call> vote_inbox_model::take(const core::owner_id& attempt) {
+  const auto found = waiters_.find(attempt);
+  return found == waiters_.end() ? std::vector<call>{} : std::exchange(found->second.calls, {});
+}
+
+void vote_inbox_model::wake(const core::owner_id& attempt) {
+  const auto found = waiters_.find(attempt);
   if (found == waiters_.end()) return;
   if (const auto woken = std::exchange(found->second.wake, nullptr)) woken();
 }

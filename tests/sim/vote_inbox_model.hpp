@@ -1,28 +1,32 @@
-// Where a simulated waiter hears that it is its turn: the rules of stores/redlock/hints.
+// Where a simulated waiter hears that nodes have voted for it: the rules of
+// stores/redlock/vote_inbox.
 #pragma once
 
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/network.hpp"
 #include "sim/quorum_set.hpp"
+#include "stores/redlock/vote_inbox.hpp"
 
 namespace holdfast::sim {
 
-class hint_model {
+class vote_inbox_model {
  public:
-  hint_model(network& net, process& in, const quorum_set& set, const core::owner_id& name);
+  vote_inbox_model(network& net, process& in, const quorum_set& set, const core::owner_id& name);
 
   [[nodiscard]] std::string_view inbox() const noexcept { return name_.text(); }
   // Begins to subscribe wherever that is not done.
   void open();
-  void expect(const core::owner_id& waiter) { waiters_[waiter].called.clear(); }
-  void forget(const core::owner_id& waiter) { waiters_.erase(waiter); }
-  void wait(const core::owner_id& waiter, core::time_point until, std::function<void()> done);
-  void wake(const core::owner_id& waiter);
+  void expect(const core::owner_id& attempt) { waiters_.try_emplace(attempt); }
+  void forget(const core::owner_id& attempt) { waiters_.erase(attempt); }
+  void wait(const core::owner_id& attempt, std::size_t nodes, core::time_point until,
+            std::function<void()> done);
+  void wake(const core::owner_id& attempt);
+  using call = stores::redlock::vote_inbox::call;
+  [[nodiscard]] std::vector<call> take(const core::owner_id& attempt);
 
  private:
   struct subscription {
@@ -31,13 +35,13 @@ class hint_model {
     core::time_point not_before{};
   };
   struct place {
-    std::set<std::size_t> called;  // by which nodes
-    std::function<void()> wake;    // while it waits
+    std::vector<call> calls{};     // one for each node
+    std::size_t wanted = 0;        // so many
+    std::function<void()> wake{};  // while it waits
     unsigned waits = 0;            // tells one wait from the next
   };
   void subscribe(std::size_t node);
   void hear(std::size_t node, const std::string& text);
-  void called(const core::owner_id& waiter);
 
   network& net_;
   process& in_;

@@ -37,12 +37,13 @@ core::vote read_acquire(const reply& answer) {
       return {.what = kind::fresh};
     case 2:
       return {.what = kind::stale, .counter = read_number(fields[1].text)};
-    case 3:
-      return {.what = kind::busy, .remaining = left(fields[1])};
     default: {
       auto holder = stores::redis::parse_holder(fields[2].text);
       if (!holder) return {.what = kind::refused, .why = std::move(holder.error())};
-      return {.what = kind::busy, .holder = std::move(*holder), .remaining = left(fields[1])};
+      return {.what = kind::busy,
+              .counter = read_number(fields[3].text),
+              .holder = std::move(*holder),
+              .remaining = left(fields[1])};
     }
   }
 }
@@ -87,12 +88,35 @@ vote_model::vote_model(process& in, const lines& to, core::duration node_timeout
     : round_model{in, to, node_timeout},
       client_{client},
       who_{std::move(who)},
+      ttl_{rule.ttl},
       without_{without},
       resends_{resends},
       machine_{rule} {}
 
-void vote_model::start(core::duration patience) {
-  perform(machine_.start());
+template <class Event>
+bool vote_model::tell(Event event) {
+  const bool was_over = machine_.over();
+  core::quorum_machine::steps next = event(machine_);
+  if (machine_.over() && !was_over) to_give_back_.swap(next);
+  perform(next);
+  return !next.empty();
+}
+
+void vote_model::stand(stores::redlock::node_mask at, core::time_point since) {
+  for (std::size_t i = 0; i < all().size(); ++i) {
+    if (stores::redlock::has(at, i)) machine_.stand(i, since);
+  }
+}
+
+void vote_model::ask(core::quorum_ask how, core::duration patience, call acquire,
+                     const std::vector<stores::redlock::vote_inbox::call>& calls) {
+  acquire_ = std::move(acquire);
+  std::uint64_t highest = 0;
+  for (const auto& one : calls)
+    highest = std::max(highest, one.token);
+  for (const auto& one : calls)
+    machine_.on_call(one.node, without_.same_token ? highest : one.token);
+  tell([&](auto& machine) { return machine.ask(std::move(how)); });
   if (!machine_.asked_all()) lose_patience_after(patience);
 }
 
@@ -111,21 +135,32 @@ void vote_model::perform(const core::quorum_machine::steps& steps) {
           send(one.node, client_.raise_call(who_.lock, who_.id, one.token), one.token);
         }
         break;
-      case verb::release: {
-        if (without_.silent_release && !here.answered) break;
-        const auto& line = who_.line;
-        // Only after a split vote: one that failed may not be asked again, and nobody would leave.
-        const bool stays = line && line->waits && machine_.outcome() == core::quorum_outcome::busy;
-        if (stays) line->joined = true;
-        client_.give_back(
-            one.node,
-            client_.release_call(who_.lock, who_.id, stays ? "stay" : "",
-                                 line ? std::string_view{line->waiter} : std::string_view{},
-                                 line ? std::string_view{line->ticket} : std::string_view{}),
-            core::after(in().now(), who_.ttl));
+      case verb::release:
+        if (!without_.late_release) release(one.node, {}, {});
         break;
-      }
     }
+  }
+}
+
+void vote_model::release(std::size_t node, std::string_view leaves_as, std::string_view stays_as) {
+  client_.give_back(node,
+                    client_.release_call(who_.lock, who_.id, leaves_as, stays_as,
+                                         who_.line ? who_.line->ticket : std::string{}),
+                    core::after(in().now(), ttl_));
+}
+
+bool vote_model::retire(core::time_point now) {
+  if (!machine_.is_too_old(now)) return false;
+  to_give_back_ = machine_.retire();
+  return true;
+}
+
+void vote_model::give_back(std::string_view stays_as) {
+  const auto entry = who_.line ? who_.line->entry(who_.id) : std::string{};
+  for (const auto& one : std::exchange(to_give_back_, {})) {
+    if (without_.silent_release && !places_[one.node].answered) continue;
+    if (without_.line_release && !machine_.may_hold(one.node)) continue;
+    release(one.node, entry, stays_as);
   }
 }
 
@@ -133,15 +168,23 @@ void vote_model::send_acquire(std::size_t node) {
   if (who_.line) who_.line->at |= stores::redlock::only(node);
   all()[node]->habit.on_asked(in().now());
   client_.acquire_sent(who_.id);
-  send(node, who_.acquire, to_acquire);
+  send(node, acquire_, to_acquire);
 }
 
 bool vote_model::resends(std::size_t node) {
   return resends_ && !machine_.decided() && !std::exchange(places_[node].resent, true);
 }
 
+void vote_model::on_give_up() {
+  tell([this](auto& machine) { return machine.on_give_up(in().now()); });
+}
+
+void vote_model::on_delay() {
+  tell([](auto& machine) { return machine.on_delay(); });
+}
+
 void vote_model::on_silence(std::size_t node) {
-  perform(machine_.on_silence(node, in().now()));
+  tell([&](auto& machine) { return machine.on_silence(node, in().now()); });
   if (!places_[node].answered && resends(node)) send_acquire(node);
 }
 
@@ -150,7 +193,7 @@ void vote_model::on_answer(std::size_t node, std::uint64_t tag, result<reply> an
   const bool lost = !answer && answer.error().code == errc::outcome_unknown;
   if (tag == to_acquire) client_.acquire_answered(who_.id);
   if (lost && tag == to_acquire) {
-    client_.acquire_may_linger(who_.id, who_.line.get());
+    client_.acquire_may_linger(who_.id);
     if (resends(node)) return send_acquire(node);
   }
   if (answer) {
@@ -162,6 +205,7 @@ void vote_model::on_answer(std::size_t node, std::uint64_t tag, result<reply> an
     v = {.what = kind::failed, .why = std::move(answer.error())};
   } else if (tag == to_acquire) {
     v = read_acquire(*answer);
+    if (without_.stale_calls && v.what == kind::busy) v.counter = 0;
     all()[node]->habit.on_answer(v.what == kind::refused);
     if (!machine_.decided()) all()[node]->habit.on_vote(since_sent(node));
   } else {
@@ -173,22 +217,20 @@ void vote_model::on_answer(std::size_t node, std::uint64_t tag, result<reply> an
 
 void vote_model::take(std::size_t node, core::vote v) {
   const bool grants = v.what == kind::fresh || v.what == kind::stale;
-  if (const auto& line = who_.line; line && v.what == kind::busy) {
-    line->joined = true;
-    // Put in line here after it had been served elsewhere: leaves with its lease, or now.
-    if (!line->waits && !client_.leaves_line(who_.lock, who_.id, line->waiter)) {
-      client_.give_back(node, client_.release_call(who_.lock, who_.id, "leave", line->waiter, {}),
-                        core::after(in().now(), who_.ttl));
-    }
+  const bool in_line = who_.line && v.what == kind::busy;
+  if (in_line) who_.line->joined = true;
+  const bool over = machine_.over();
+  const bool followed =
+      tell([&](auto& machine) { return machine.on_vote(node, std::move(v), in().now()); });
+  // Put in line here after it had been served elsewhere: leaves with its lease, or now.
+  if (in_line && (over || !who_.line->waits)) {
+    const auto entry = who_.line->entry(who_.id);
+    if (!client_.leaves_line(who_.lock, who_.id, entry)) release(node, entry, {});
   }
-  const bool decided_before = machine_.decided();
-  auto next = machine_.on_vote(node, std::move(v), in().now());
   // Granted here after it was given back.
-  if (grants && next.empty() && !client_.holds(who_.lock, who_.id)) {
-    next.push_back({core::quorum_step::verb::release, node, 0});
+  if (grants && !followed && !client_.holds(who_.lock, who_.id) && !without_.late_release) {
+    release(node, {}, {});
   }
-  if (decided_before && without_.late_release) next.clear();
-  perform(next);
 }
 
 }  // namespace holdfast::sim

@@ -214,8 +214,9 @@ bool world::leases_rest_on(node& which) {
     const auto& key = keys_of(lock).lock;
     const auto id = which.owner_of(key);
     if (!id) continue;
+    const auto token = judge.token_of(*id).value_or(fencing_token{UINT64_MAX});
     const auto as_long = std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& one) {
-      return one.get() != &which && !one->excused() && one->has_firmly(key, *id) &&
+      return one.get() != &which && !one->excused() && one->has_firmly(key, *id, token) &&
              left(*one, key) >= left(which, key) + drift;
     });
     if (static_cast<std::size_t>(as_long) < core::majority_of(nodes_.size())) return true;

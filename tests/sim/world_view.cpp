@@ -49,11 +49,12 @@ void world::observe(node& at, const script_request& what, const reply& said) {
     const auto lock = what.keys.empty() ? std::string_view{} : what.keys[0];
     std::string line{scripts_.name_of(what.script)};
     line += " " + std::string{lock};
-    // Ids are what a person looks for; a waiter is two.
+    // Ids are what a person looks for; a standing ask begins with two.
     for (const auto& arg : what.args) {
       if (arg.size() == core::owner_id::digits) line += " " + brief(arg);
-      if (arg.size() == 2 * core::owner_id::digits) line += " waiter " + brief(arg);
-      if (arg == "stay" || arg == "leave") line += " " + arg;
+      const bool in_line = arg.size() > 2 * core::owner_id::digits &&
+                           core::owner_id::parse(arg.substr(0, core::owner_id::digits));
+      if (in_line) line += " in line " + brief(arg);
     }
     trace.line(at.name, line + " → " + said.shown().substr(0, 90));
   }

@@ -21,15 +21,14 @@ constexpr std::uint64_t p = 100;
 const std::vector<std::string> names{"n1", "n2", "n3", "n4", "n5"};
 
 quorum_machine machine_for(std::size_t nodes) {
-  quorum_machine started{{.nodes = nodes, .proposal = p, .valid_until = now + 1s}};
-  (void)started.start();
+  quorum_machine started{{.nodes = nodes, .ttl = 1s}};
+  (void)started.ask({.proposal = p, .at = now});
   return started;
 }
 
 quorum_machine machine_asking(std::vector<std::size_t> first) {
-  quorum_machine started{
-      {.nodes = 5, .proposal = p, .valid_until = now + 1s, .first = std::move(first)}};
-  (void)started.start();
+  quorum_machine started{{.nodes = 5, .ttl = 1s}};
+  (void)started.ask({.proposal = p, .at = now, .first = std::move(first)});
   return started;
 }
 
@@ -72,7 +71,8 @@ TEST(QuorumProposal, IsAboveWhatWasSeenAndNotBehindTheClock) {
 }
 
 TEST(QuorumAcquire, AsksEveryNodeAtOnce) {
-  const auto steps = quorum_machine{{.nodes = 5, .proposal = p, .valid_until = now + 1s}}.start();
+  quorum_machine m{{.nodes = 5, .ttl = 1s}};
+  const auto steps = m.ask({.proposal = p, .at = now});
   EXPECT_EQ(nodes_of(steps, verb::acquire), (list{0, 1, 2, 3, 4}));
   EXPECT_EQ(steps[3].token, p);
 }
@@ -84,13 +84,16 @@ TEST(QuorumAcquire, FreshOnAMajorityGrantsInOneRoundTrip) {
   EXPECT_FALSE(m.decided());
   EXPECT_TRUE(m.on_vote(2, fresh(), now).empty());
   EXPECT_EQ(m.outcome(), quorum_outcome::granted);
-  EXPECT_EQ(m.token(), p);
+  EXPECT_EQ(m.granted().token, fencing_token{p});
+  EXPECT_EQ(m.granted().counted_from, now);
+  EXPECT_EQ(m.granted().ttl, 1s);
   EXPECT_TRUE(m.on_vote(1, fresh(), now).empty()) << "one more copy of a held lock is kept";
 }
 
 TEST(QuorumAcquire, BareMajorityAskedFirstSuffices) {
-  quorum_machine m{{.nodes = 5, .proposal = p, .valid_until = now + 1s, .first = {3, 4, 0}}};
-  EXPECT_EQ(nodes_of(m.start(), verb::acquire), (list{3, 4, 0}));
+  quorum_machine m{{.nodes = 5, .ttl = 1s}};
+  const auto steps = m.ask({.proposal = p, .at = now, .first = {3, 4, 0}});
+  EXPECT_EQ(nodes_of(steps, verb::acquire), (list{3, 4, 0}));
   EXPECT_TRUE(m.waits_for_all());
   for (const std::size_t node : {0, 3, 4})
     EXPECT_TRUE(m.on_vote(node, fresh(), now).empty());
@@ -164,7 +167,7 @@ TEST(QuorumAcquire, OneStaleVoteMakesItRaiseAllThatGranted) {
   EXPECT_FALSE(m.decided());
   (void)m.on_vote(1, raised(131), now);
   EXPECT_EQ(m.outcome(), quorum_outcome::granted);
-  EXPECT_EQ(m.token(), 131U);
+  EXPECT_EQ(m.granted().token, fencing_token{131});
 }
 
 TEST(QuorumAcquire, NodeThatGrantsDuringARaiseIsRaisedToo) {
@@ -176,7 +179,7 @@ TEST(QuorumAcquire, NodeThatGrantsDuringARaiseIsRaisedToo) {
   EXPECT_EQ(steps[0], (quorum_step{verb::raise, 2, 131}));
   (void)m.on_vote(2, raised(131), now);
   (void)m.on_vote(0, raised(131), now);
-  EXPECT_EQ(m.token(), 131U);
+  EXPECT_EQ(m.granted().token, fencing_token{131});
 }
 
 TEST(QuorumAcquire, RefusedRaiseIsTriedHigherAndAnAnswerToTheLowerOneDoesNotCount) {
@@ -191,7 +194,7 @@ TEST(QuorumAcquire, RefusedRaiseIsTriedHigherAndAnAnswerToTheLowerOneDoesNotCoun
   (void)m.on_vote(0, raised(141), now);
   EXPECT_FALSE(m.decided()) << "131 on one node and 141 on another is no majority of either";
   (void)m.on_vote(1, raised(141), now);
-  EXPECT_EQ(m.token(), 141U);
+  EXPECT_EQ(m.granted().token, fencing_token{141});
 }
 
 TEST(QuorumAcquire, RaisesAreBoundedAndThenEverythingIsReleased) {
@@ -205,6 +208,24 @@ TEST(QuorumAcquire, RaisesAreBoundedAndThenEverythingIsReleased) {
   }
   EXPECT_EQ(raises, quorum_machine::raises_max);
   EXPECT_EQ(nodes_of(steps, verb::release), list{0});
+}
+
+// Its error does not say that the key is gone, and its answer to the next raise says that it is
+// not.
+TEST(QuorumAcquire, NodeThatFailsOneRaiseAndAnswersTheNextIsReleased) {
+  auto m = machine_for(3);
+  (void)m.on_vote(0, fresh(), now);
+  (void)m.on_vote(1, stale(130), now);
+  (void)m.on_vote(2, stale(130), now);
+  (void)m.on_vote(1, not_raised(131, 140), now);
+  EXPECT_EQ(nodes_of(m.on_vote(2, not_raised(131, 140), now), verb::raise), (list{0, 1, 2}));
+  (void)m.on_vote(0, failed(errc::store_busy, "a script runs"), now);
+  EXPECT_TRUE(m.may_hold(0));
+  (void)m.on_vote(0, raised(141), now);
+  EXPECT_TRUE(m.may_hold(0));
+  const auto steps = m.on_vote(1, {.what = kind::not_ours}, now);
+  EXPECT_TRUE(m.over());
+  EXPECT_EQ(nodes_of(steps, verb::release), (list{0, 2}));
 }
 
 TEST(QuorumAcquire, KeyThatVanishedBeforeTheRaiseDoesNotCount) {
@@ -224,6 +245,7 @@ TEST(QuorumAcquire, ReleasesMinorityAndSilentNodesWhenQuorumFails) {
   (void)m.on_vote(2, busy(1s), now);
   const auto steps = m.on_vote(3, busy(1s), now);
   EXPECT_EQ(m.outcome(), quorum_outcome::busy);
+  EXPECT_TRUE(m.over());
   EXPECT_EQ(nodes_of(steps, verb::release), (list{0, 4})) << "4 has not answered";
 }
 
@@ -267,6 +289,8 @@ TEST(QuorumAcquire, GrantThatComesTooLateIsGivenBack) {
   (void)m.on_vote(0, fresh(), now);
   const auto steps = m.on_vote(1, fresh(), now + 1s);
   EXPECT_EQ(m.outcome(), quorum_outcome::late);
+  EXPECT_EQ(m.granted().counted_from, now) << "for the caller to see that it is late";
+  EXPECT_EQ(m.granted().ttl, 1s);
   EXPECT_EQ(nodes_of(steps, verb::release), (list{0, 1, 2}));
 }
 

@@ -189,7 +189,7 @@ result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply
   if (queued) {
     memory_of(who, on).place.queued(counted_from, read_token(text_of(*fields[3])).value());
     const bool must_look = fields[4]->integer == 1;
-    if (!must_look) busy.ask_within = who.claim_ttl / asks_per_claim;
+    if (!must_look) busy.ask_within = who.claim_ttl / core::asks_per_claim;
   } else {
     const auto id = core::owner_id::parse(value.substr(0, core::owner_id::digits));
     const bool ours = id && std::find(releasing.begin(), releasing.end(), *id) != releasing.end();

@@ -14,10 +14,6 @@
 
 namespace holdfast::stores::redis {
 
-// A waiter says "still here" this often within a claim TTL: often enough that one lost message or
-// slow answer does not make it look silent.
-inline constexpr int asks_per_claim = 4;
-
 class redis_lock final : public store_lock, public std::enable_shared_from_this<redis_lock> {
  public:
   redis_lock(std::shared_ptr<server> on, std::string key);

@@ -97,7 +97,7 @@ void node_set::start() {
     all.push_back(one.calls);
     nodes_.push_back(std::move(one));
   }
-  hints_ = std::make_unique<hints>(std::move(all), majority(), connecting_);
+  votes_ = std::make_unique<vote_inbox>(std::move(all), connecting_);
 }
 
 void node_set::close() {
@@ -105,7 +105,7 @@ void node_set::close() {
     one.calls->close();
     one.renewals->close();
   }
-  hints_->close();
+  votes_->close();
   connecting_->stop();
 }
 

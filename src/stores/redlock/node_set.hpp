@@ -13,11 +13,11 @@
 #include "core/admission.hpp"
 #include "core/quorum_machine.hpp"
 #include "runtime/background.hpp"
-#include "stores/redlock/hints.hpp"
 #include "stores/redlock/line.hpp"
 #include "stores/redlock/redlock_store.hpp"
 #include "stores/redlock/replies.hpp"
 #include "stores/redlock/round.hpp"
+#include "stores/redlock/vote_inbox.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
@@ -25,12 +25,9 @@ namespace holdfast::stores::redlock {
 // The record of a node: its marker, and a counter for each hash slot that has one ("c:<slot>").
 inline constexpr std::string_view record_key = "holdfast:{redlock}:node";
 inline constexpr std::array<std::string_view, 1> record_keys{record_key};
-// Where a node has those who wait for a lock, and whom it keeps it for.
+// Where a node has those who wait for a lock.
 [[nodiscard]] inline std::string waiters_key(const std::string& lock) {
   return "holdfast:{redlock}:waiters:" + lock;
-}
-[[nodiscard]] inline std::string next_key(const std::string& lock) {
-  return "holdfast:{redlock}:next:" + lock;
 }
 // Whether a field of it is a counter, or the least value of all: scripts/admit.lua.
 [[nodiscard]] constexpr bool is_counter(std::string_view field) noexcept {
@@ -80,7 +77,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
   [[nodiscard]] std::size_t majority() const noexcept { return core::majority_of(nodes_.size()); }
   [[nodiscard]] set_names set() const { return {description}; }
-  [[nodiscard]] hints& waiting() noexcept { return *hints_; }
+  [[nodiscard]] vote_inbox& waiting() noexcept { return *votes_; }
   [[nodiscard]] round::lines calls() const;
   [[nodiscard]] round::lines renewals() const;
   [[nodiscard]] std::shared_ptr<question> ask_all() const;
@@ -150,7 +147,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   std::vector<node> nodes_;
   std::vector<std::string> names_;
   std::vector<std::size_t> by_name_;  // the nodes in the order of their names: all clients' order
-  std::unique_ptr<hints> hints_;
+  std::unique_ptr<vote_inbox> votes_;
   std::atomic<bool> sweep_planned_{false};
   std::atomic<bool> looking_{false};
   std::atomic<bool> counters_lost_{false};

@@ -45,10 +45,11 @@ bool is_ours_to_release(const redisReply& r) {
 
 }  // namespace
 
-// What an attempt that was not granted at once has to remember.
+// What an acquisition has to remember between its asks.
 struct redlock_lock::waiting {
-  std::shared_ptr<place_in_line> line;     // null: does not wait, or not now
-  std::string ticket;                      // when it came, in every place in line it takes
+  std::shared_ptr<vote_round> votes;    // of the attempt that stands; null: the next is a new one
+  std::shared_ptr<place_in_line> line;  // null: does not wait, or not now
+  std::string ticket;                   // when it came, in every place in line it takes
   std::vector<core::owner_id> unanswered;  // attempts that a majority may hold
   bool asked = false;
 };
@@ -57,41 +58,48 @@ redlock_lock::redlock_lock(std::shared_ptr<node_set> on, std::string key)
     : set_{std::move(on)},
       key_{std::move(key)},
       queue_key_{waiters_key(key_)},
-      next_key_{next_key(key_)},
       slot_{redis::hash_slot(key_)},
       counter_field_{"c:" + std::to_string(slot_)} {}
+
+std::string redlock_lock::wall_ms_text() {
+  const auto now = std::chrono::floor<milliseconds>(runtime::wall_now().time_since_epoch());
+  return std::to_string(now.count());
+}
 
 redlock_lock::waiting& redlock_lock::memory_of(attempt& who) const {
   if (!who.memory) who.memory = std::make_shared<waiting>();
   return *static_cast<waiting*>(who.memory.get());
 }
 
-redlock_lock::acquire_words redlock_lock::words_of(const attempt& who,
-                                                   std::uint64_t proposal) const {
-  return {milliseconds_text(who.ttl), std::to_string(proposal), describe_us(who.label),
-          who.asks > 1};
+std::string redlock_lock::describe_us(std::string_view label) const {
+  return redis::describe_holder(set_->host, ::getpid(), label);
 }
 
-std::string redlock_lock::describe_us(std::string_view label) const {
-  const auto now = std::chrono::floor<milliseconds>(runtime::wall_now().time_since_epoch());
-  return "since=" + std::to_string(now.count()) + ";" +
-         redis::describe_holder(set_->host, ::getpid(), label);
+redlock_lock::acquire_words redlock_lock::words_of(const attempt& who, const place_in_line* line,
+                                                   std::uint64_t proposal) const {
+  return {.ttl = milliseconds_text(who.ttl),
+          .token = std::to_string(proposal),
+          .since = wall_ms_text(),
+          .holder = line != nullptr ? line->holder : describe_us(who.label),
+          .ticket = line != nullptr ? line->ticket : std::string{},
+          .call = line != nullptr ? line->call : std::string{},
+          .asked_before = who.asks > 1};
 }
 
 request redlock_lock::acquire_request(std::size_t node, const core::owner_id& id,
-                                      const acquire_words& words, std::string_view ticket,
-                                      std::string_view waiter) const {
-  const std::array<std::string_view, 4> keys{key_, record_key, queue_key_, next_key_};
-  const std::array<std::string_view, 12> args{set_->nodes()[node].config,
+                                      const acquire_words& words) const {
+  const std::array<std::string_view, 3> keys{key_, record_key, queue_key_};
+  const std::array<std::string_view, 13> args{set_->nodes()[node].config,
                                               counter_field_,
                                               id.text(),
                                               words.ttl,
                                               words.token,
-                                              words.holder,
                                               layout_text,
+                                              words.since,
+                                              words.holder,
                                               ahead_us_max,
-                                              ticket,
-                                              waiter,
+                                              words.ticket,
+                                              words.call,
                                               waiters_max,
                                               words.asked_before ? "1" : ""};
   return {scripts::acquire, keys, args};
@@ -106,12 +114,33 @@ request redlock_lock::raise_request(std::size_t node, const core::owner_id& id,
   return {scripts::raise, keys, args};
 }
 
-request redlock_lock::release_request(const core::owner_id& id, std::string_view queue_verb,
-                                      std::string_view waiter, std::string_view ticket) const {
-  const auto kept = milliseconds_text(set_->config.node_timeout);
-  const std::array<std::string_view, 3> keys{key_, queue_key_, next_key_};
-  const std::array<std::string_view, 5> args{id.text(), kept, queue_verb, waiter, ticket};
+request redlock_lock::release_request(std::size_t node, const core::owner_id& id,
+                                      std::string_view leaves_as, std::string_view stays_as,
+                                      std::string_view ticket) const {
+  const auto now = wall_ms_text();
+  const std::array<std::string_view, 3> keys{key_, record_key, queue_key_};
+  const std::array<std::string_view, 8> args{set_->nodes()[node].config,
+                                             counter_field_,
+                                             id.text(),
+                                             layout_text,
+                                             now,
+                                             leaves_as,
+                                             stays_as,
+                                             ticket};
   return {scripts::release, keys, args};
+}
+
+void redlock_lock::begin(attempt& who, waiting& mine, const core::owner_id& id) {
+  who.id = id;
+  mine.votes = std::make_shared<vote_round>(
+      set_, shared_from_this(), id,
+      core::quorum_rule{set_->nodes().size(), who.ttl,
+                        mine.line ? who.claim_ttl : core::duration::zero(),
+                        set_->config.max_ttl / 2},
+      mine.line);
+  if (mine.line) set_->waiting().expect(id);
+  const std::lock_guard guard{m_};
+  held_[id] = {set_->everybody()};
 }
 
 result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
@@ -121,68 +150,65 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
                     " ms, which is how long a node that lost data does not vote");
   }
   auto& mine = memory_of(who);
+  if (who.may_wait && !mine.line) mine.line = join_line(who, mine);
   // An id is for one attempt only: what an earlier one left on its way must not touch this one.
-  if (std::exchange(mine.asked, true)) who.id = runtime::fresh_owner();
-  if (who.may_wait && !mine.line) mine.line = join_line(mine);
-  if (mine.line) set_->waiting().expect(mine.line->id);
+  const bool first_time = !std::exchange(mine.asked, true);
+  if (!mine.votes) begin(who, mine, first_time ? who.id : runtime::fresh_owner());
+  if (mine.votes->retire(runtime::now())) begin_again(who, mine);
+  const auto votes = mine.votes;
   ++who.asks;
 
-  {
-    const std::lock_guard guard{m_};
-    held_[who.id] = {set_->everybody()};
-  }
-  const auto counted_from = runtime::now();
-  const bool rivals = counted_from.time_since_epoch().count() < rivals_until_;
-  auto first =
-      set_->ask_first(slot_, rivals ? core::rivals::seen : core::rivals::none_seen, counted_from);
-  const auto votes = std::make_shared<vote_round>(
-      set_, shared_from_this(), who, mine.line,
-      core::quorum_rule{set_->nodes().size(), core::propose(last_seen_, wall_us()),
-                        core::after(counted_from, who.ttl), std::move(first.nodes)},
-      first.patience);
-  votes->start();
+  const auto now = runtime::now();
+  const bool rivals = now.time_since_epoch().count() < rivals_until_;
+  auto first = set_->ask_first(slot_, rivals ? core::rivals::seen : core::rivals::none_seen, now);
+  const auto proposal = core::propose(last_seen_, wall_us());
+  votes->ask({proposal, now, std::move(first.nodes)}, first.patience,
+             words_of(who, mine.line.get(), proposal),
+             mine.line ? set_->waiting().take(who.id) : std::vector<vote_inbox::call>{});
   votes->wait(until);
   set_->watch_replies();
   auto verdict = votes->look();
 
   auto seen = last_seen_.load();
-  const auto highest = std::max(verdict.highest_seen, verdict.token);
+  const auto highest = std::max(verdict.highest_seen, verdict.granted.token.value());
   while (seen < highest && !last_seen_.compare_exchange_weak(seen, highest)) {
   }
-  if (verdict.outcome != core::quorum_outcome::granted) {
+  if (verdict.outcome == core::quorum_outcome::busy) {
+    rivals_until_ = core::after(runtime::now(), rivals_remembered).time_since_epoch().count();
+    if (mine.line) {
+      set_->waiting().open();
+      if (verdict.over) begin_again(who, mine);
+      verdict.met.queued = true;
+      verdict.met.ask_within = std::min(ask_again(), who.claim_ttl / core::asks_per_claim);
+      return core::answer{std::move(verdict.met)};
+    }
+  }
+  mine.votes.reset();
+  if (verdict.outcome == core::quorum_outcome::granted) {
+    if (mine.line) stop_waiting(who, mine);
+    {
+      const std::lock_guard guard{m_};
+      // Not made anew: a vote that came late may have noted that it is in line (leaves_line).
+      auto& kept = held_[who.id];
+      kept.at = verdict.asked | (mine.line ? mine.line->at.load() : 0);
+      kept.token = verdict.granted.token;
+      if (mine.line && mine.line->joined) kept.entry = mine.line->entry(who.id);
+    }
+    if (verdict.asked != set_->everybody()) fill_in(who, verdict.granted, verdict.asked);
+    return core::answer{verdict.granted};
+  }
+  votes->give_back({});
+  {
     const std::lock_guard guard{m_};
     held_.erase(who.id);
   }
   switch (verdict.outcome) {
-    case core::quorum_outcome::granted: {
-      if (mine.line) {
-        mine.line->waits = false;
-        set_->waiting().forget(mine.line->id);
-      }
-      const core::grant got{fencing_token{verdict.token}, who.ttl, counted_from, 1};
-      {
-        const std::lock_guard guard{m_};
-        // Not made anew: a vote that came late may have noted that it is in line (leaves_line).
-        auto& kept = held_[who.id];
-        kept.at = verdict.asked | (mine.line ? mine.line->at.load() : 0);
-        if (mine.line && mine.line->joined) kept.waiter = mine.line->waiter;
-      }
-      if (verdict.asked != set_->everybody()) fill_in(who, got, verdict.asked);
-      return core::answer{got};
-    }
-    case core::quorum_outcome::late:
-      // Given back already; that it is late is for the caller to see.
-      return core::answer{core::grant{fencing_token{verdict.token}, who.ttl, counted_from, 1}};
     case core::quorum_outcome::busy:
-      rivals_until_ = core::after(runtime::now(), rivals_remembered).time_since_epoch().count();
-      if (mine.line) {
-        set_->waiting().open();
-        verdict.met.queued = true;
-        verdict.met.ask_within = ask_again();
-      }
       return core::answer{std::move(verdict.met)};
-    case core::quorum_outcome::undecided:
-    case core::quorum_outcome::failed:
+    case core::quorum_outcome::late:
+      // That it is late is for the caller to see.
+      return core::answer{verdict.granted};
+    default:
       break;
   }
   if (verdict.why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
@@ -192,43 +218,61 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   return fail(std::move(verdict.why));
 }
 
-std::shared_ptr<place_in_line> redlock_lock::join_line(waiting& mine) const {
+void redlock_lock::begin_again(attempt& who, waiting& mine) {
+  const auto before = std::exchange(mine.votes, nullptr);
+  const auto was = who.id;
+  begin(who, mine, runtime::fresh_owner());
+  const auto since = runtime::now();
+  mine.line->joined = true;
+  before->give_back(mine.line->entry(who.id));
+  mine.votes->stand(before->look().asked, since);
+  set_->waiting().forget(was);
+  const std::lock_guard guard{m_};
+  held_.erase(was);
+}
+
+std::shared_ptr<place_in_line> redlock_lock::join_line(const attempt& who, waiting& mine) const {
   auto place = std::make_shared<place_in_line>();
-  place->id = runtime::fresh_owner();
   if (mine.ticket.empty()) mine.ticket = std::to_string(wall_us());
   place->ticket = mine.ticket;
-  place->waiter = std::string{place->id.text()} + std::string{set_->waiting().inbox()};
+  place->call = call_to(set_->waiting().inbox(), who.claim_ttl);
+  place->holder = describe_us(who.label);
   return place;
 }
 
-void redlock_lock::leave_line(const attempt& who, waiting& mine) {
-  const auto line = std::exchange(mine.line, nullptr);
-  line->waits = false;
-  set_->waiting().forget(line->id);
-  if (!line->joined) return;
-  give_back(release_request(who.id, "leave", line->waiter), set_->everybody(),
-            core::after(runtime::now(), who.ttl));
+void redlock_lock::stop_waiting(const attempt& who, waiting& mine) {
+  mine.line->waits = false;
+  set_->waiting().forget(who.id);
 }
 
-void redlock_lock::give_back(const request& what, node_mask at, core::time_point give_up) {
+void redlock_lock::leave_line(const attempt& who, waiting& mine) {
+  stop_waiting(who, mine);
+  const auto line = std::exchange(mine.line, nullptr);
+  if (!line->joined) return;
+  give_back(who.id, line->entry(who.id), set_->everybody(), core::after(runtime::now(), who.ttl));
+}
+
+void redlock_lock::give_back(const core::owner_id& id, std::string_view entry, node_mask at,
+                             core::time_point give_up) {
   for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    if (has(at, i)) set_->nodes()[i].calls->send_for_sure(what, give_up, nullptr);
+    if (!has(at, i)) continue;
+    set_->nodes()[i].calls->send_for_sure(release_request(i, id, entry), give_up, nullptr);
   }
   set_->watch_replies();
 }
 
 void redlock_lock::wait(attempt& who, core::time_point until, const std::stop_token& stop) {
-  set_->waiting().wait(memory_of(who).line->id, until, stop);
+  set_->waiting().wait(who.id, memory_of(who).votes->calls_missing(), until, stop);
 }
 
 // Sure if a majority has confirmed: what is left elsewhere is no majority and ends with its TTL.
 result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
   auto& mine = memory_of(who);
-  std::string_view waiter;
+  mine.votes.reset();
+  std::string entry;
   if (mine.line) {
-    mine.line->waits = false;
-    set_->waiting().forget(mine.line->id);
-    waiter = mine.line->waiter;
+    stop_waiting(who, mine);
+    entry = mine.line->entry(who.id);
   }
   {
     const std::lock_guard guard{m_};
@@ -236,10 +280,10 @@ result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
   }
   const auto give_up = core::after(runtime::now(), who.ttl);
   for (const auto& id : mine.unanswered)
-    give_back(release_request(id), set_->everybody(), give_up);
+    give_back(id, {}, set_->everybody(), give_up);
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i)
-    asked->ask(i, release_request(who.id, waiter.empty() ? "" : "leave", waiter), give_up);
+    asked->ask(i, release_request(i, who.id, entry), give_up);
   const auto answers = asked->gather(until);
   set_->watch_replies();
   const auto confirmed =
@@ -248,13 +292,12 @@ result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
 }
 
 result<removal> redlock_lock::release(const core::owner_id& id, core::time_point until) {
-  const auto [at, waiter] = take_out(id);
+  const auto [at, token, entry] = take_out(id);
   // A node that is away now must not have it when it comes back.
   const auto give_up = core::after(runtime::now(), set_->config.max_ttl);
   const auto asked = set_->ask_all();
-  const auto what = release_request(id, waiter.empty() ? "" : "leave", waiter);
   for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    if (has(at, i)) asked->ask(i, what, give_up);
+    if (has(at, i)) asked->ask(i, release_request(i, id, entry), give_up);
   }
   const auto answers = asked->gather(until, set_->majority(), is_ours_to_release);
   set_->watch_replies();
@@ -284,8 +327,8 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
 }
 
 void redlock_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
-  const auto [at, waiter] = take_out(id);
-  give_back(release_request(id, waiter.empty() ? "" : "leave", waiter), at, give_up);
+  const auto [at, token, entry] = take_out(id);
+  give_back(id, entry, at, give_up);
 }
 
 redlock_lock::ours redlock_lock::take_out(const core::owner_id& id) {
@@ -302,11 +345,11 @@ bool redlock_lock::holds(const core::owner_id& id) {
   return held_.contains(id) || handed_on_.contains(id);
 }
 
-bool redlock_lock::leaves_line(const core::owner_id& id, const std::string& waiter) {
+bool redlock_lock::leaves_line(const core::owner_id& id, const std::string& entry) {
   const std::lock_guard guard{m_};
   const auto known = held_.find(id);
   if (known == held_.end()) return false;
-  known->second.waiter = waiter;
+  known->second.entry = entry;
   return true;
 }
 

@@ -49,40 +49,52 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
 
   // Whether it is ours, or may become so, and was not given back.
   [[nodiscard]] bool holds(const core::owner_id& id);
-  // Its waiter is in line somewhere: it leaves when the lock is given back. False: it was already.
-  [[nodiscard]] bool leaves_line(const core::owner_id& id, const std::string& waiter);
+  // It is in line somewhere: it leaves when the lock is given back. False: it was already.
+  [[nodiscard]] bool leaves_line(const core::owner_id& id, const std::string& entry);
 
-  // What one attempt sends to its nodes.
+  // What one ask sends to its nodes.
   struct acquire_words {
-    std::string ttl, token, holder;
+    std::string ttl, token, since, holder;
+    std::string ticket, call;  // empty: it does not wait
     bool asked_before;
   };
-  [[nodiscard]] acquire_words words_of(const attempt& who, std::uint64_t proposal) const;
   [[nodiscard]] request acquire_request(std::size_t node, const core::owner_id& id,
-                                        const acquire_words& words, std::string_view ticket,
-                                        std::string_view waiter) const;
+                                        const acquire_words& words) const;
   [[nodiscard]] request raise_request(std::size_t node, const core::owner_id& id,
                                       std::uint64_t to) const;
-  [[nodiscard]] request release_request(const core::owner_id& id, std::string_view queue_verb = {},
-                                        std::string_view waiter = {},
+  // `leaves_as`, `stays_as`: standing asks to take out of the line, and to put into it.
+  [[nodiscard]] request release_request(std::size_t node, const core::owner_id& id,
+                                        std::string_view leaves_as = {},
+                                        std::string_view stays_as = {},
                                         std::string_view ticket = {}) const;
 
  private:
   struct waiting;
-  // Since now, as the nodes keep it.
+  [[nodiscard]] acquire_words words_of(const attempt& who, const place_in_line* line,
+                                       std::uint64_t proposal) const;
+  // As the nodes keep it.
   [[nodiscard]] std::string describe_us(std::string_view label) const;
+  [[nodiscard]] static std::string wall_ms_text();
   [[nodiscard]] waiting& memory_of(attempt& who) const;
-  [[nodiscard]] std::shared_ptr<place_in_line> join_line(waiting& mine) const;
+  [[nodiscard]] std::shared_ptr<place_in_line> join_line(const attempt& who, waiting& mine) const;
+  // Begins to vote with this id.
+  void begin(attempt& who, waiting& mine, const core::owner_id& id);
+  // After a split vote, or a long wait: as somebody else, who is in line wherever we were.
+  void begin_again(attempt& who, waiting& mine);
+  // It waits no more.
+  void stop_waiting(const attempt& who, waiting& mine);
   void leave_line(const attempt& who, waiting& mine);
-  void give_back(const request& what, node_mask at, core::time_point give_up);
+  void give_back(const core::owner_id& id, std::string_view entry, node_mask at,
+                 core::time_point give_up);
   [[nodiscard]] std::vector<node_view> look(core::time_point until);
+  // None: it is not known here.
+  [[nodiscard]] fencing_token token_of(const core::owner_id& id);
   void repair(std::size_t node, const core::owner_id& id, const std::string& value,
               core::duration ttl);
 
   const std::shared_ptr<node_set> set_;
   const std::string key_;
   const std::string queue_key_;
-  const std::string next_key_;
   const unsigned slot_;
   const std::string counter_field_;
   std::atomic<std::uint64_t> last_seen_{0};
@@ -90,8 +102,9 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
 
   std::mutex m_;
   struct ours {
-    node_mask at;          // nodes that may have it, or its waiter
-    std::string waiter{};  // what its waiter was called in line, if it was there
+    node_mask at;           // nodes that may have it, or have it in line
+    fencing_token token{};  // none: not granted yet
+    std::string entry{};    // its standing ask, if it may be in line still
   };
   // What is known of a lease that is given back now.
   [[nodiscard]] ours take_out(const core::owner_id& id);

@@ -27,7 +27,8 @@ void redlock_lock::fill_in(const attempt& who, const core::grant& got, node_mask
   set_->soon([weak = weak_from_this(), id = who.id, label = who.label, got, asked] {
     const auto self = weak.lock();
     if (!self || !self->holds(id)) return;
-    const auto value = redis::value_begins(id, got.token) + ";block=1;" + self->describe_us(label);
+    const auto value = redis::value_begins(id, got.token) + ";block=1;since=" + wall_ms_text() +
+                       ";" + self->describe_us(label);
     for (std::size_t i = 0; i < self->set_->nodes().size(); ++i) {
       if (!has(asked, i)) self->repair(i, id, value, got.ttl);
     }
@@ -53,35 +54,35 @@ void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std:
   set_->nodes()[node].calls->send({scripts::repair, keys, args, request::form::as_source}, nullptr);
 }
 
+fencing_token redlock_lock::token_of(const core::owner_id& id) {
+  const std::lock_guard guard{m_};
+  const auto known = held_.find(id);
+  return known == held_.end() ? fencing_token{} : known->second.token;
+}
+
 result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl,
                                     core::time_point counted_from,
                                     std::span<const extension> said) {
   using outcome = core::renewal_round::outcome;
-  core::renewal_round round{said.size()};
-  std::string value;
-  fencing_token token{};
+  core::renewal_round round{said.size(), token_of(id)};
   for (std::size_t i = 0; i < said.size(); ++i) {
     if (!said[i].known) {
       round.on_silence(i);
-      continue;
-    }
-    const bool extended = !said[i].value.empty();
-    round.on_answer(i, extended        ? core::renewal_round::said::extended
-                       : said[i].taken ? core::renewal_round::said::taken
-                                       : core::renewal_round::said::gone);
-    if (!extended) continue;
-    // Nodes that were not raised have a lower one.
-    const auto holder = redis::parse_holder(said[i].value);
-    if (holder && holder->token > token) {
-      token = holder->token;
-      value = said[i].value;
+    } else if (const auto holder = redis::parse_holder(said[i].value); !said[i].value.empty()) {
+      round.on_extended(i, holder ? holder->token : fencing_token{});
+    } else {
+      round.on_answer(
+          i, said[i].taken ? core::renewal_round::said::taken : core::renewal_round::said::gone);
     }
   }
   switch (round.result()) {
-    case outcome::renewed:
+    case outcome::renewed: {
+      const auto& value = said[*round.best()].value;
       for (const auto node : round.to_repair())
         repair(node, id, value, ttl);
-      return renewal{true, loss::none, ttl, counted_from, token};
+      const auto holder = redis::parse_holder(value);
+      return renewal{true, loss::none, ttl, counted_from, holder ? holder->token : fencing_token{}};
+    }
     case outcome::lost:
       // What is left of it on a minority is in everybody's way.
       release_later(id, core::after(runtime::now(), ttl));
@@ -121,7 +122,7 @@ result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration tt
   if (got && got->renewed) {
     // An adopted lease is ours from here on.
     const std::lock_guard guard{m_};
-    held_.try_emplace(id, ours{set_->everybody()});
+    held_.try_emplace(id, ours{set_->everybody(), got->token});
     handed_on_.erase(id);
   }
   return got;

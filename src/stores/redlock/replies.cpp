@@ -119,19 +119,15 @@ core::vote read_acquire(const redisReply& answer, const std::string& node, const
       v.counter = read_number(text_of(*fields[1]));
       return v;
     case 0: {
-      if (fields.size() < 3) break;
+      if (fields.size() < 4) break;
       auto holder = redis::parse_holder(text_of(*fields[2]));
       if (!holder) return refusal(std::move(holder.error()));
       v.what = kind::busy;
       v.holder = std::move(*holder);
       v.remaining = read_pttl(*fields[1]);
+      v.counter = read_number(text_of(*fields[3]));
       return v;
     }
-    case 3:
-      if (fields.size() < 2) break;
-      v.what = kind::busy;
-      v.remaining = read_pttl(*fields[1]);
-      return v;
     default:
       break;
   }

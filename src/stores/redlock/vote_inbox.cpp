@@ -1,4 +1,4 @@
-#include "stores/redlock/hints.hpp"
+#include "stores/redlock/vote_inbox.hpp"
 
 #include <poll.h>
 
@@ -7,27 +7,27 @@
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/socket.hpp"
+#include "stores/redis/script_values.hpp"
 
 namespace holdfast::stores::redlock {
 
 namespace {
 
 constexpr std::size_t read_chunk_bytes = 4096;
-constexpr std::string_view channel_prefix = "holdfast:hint:";
+constexpr std::string_view channel_prefix = "holdfast:vote:";
 // A node where subscribing failed is left alone for so long: polling covers for it.
 constexpr core::duration subscribe_pause = std::chrono::milliseconds{500};
 
 }  // namespace
 
-hints::hints(std::vector<std::shared_ptr<line>> nodes, std::size_t majority,
-             std::shared_ptr<runtime::background> connecting)
+vote_inbox::vote_inbox(std::vector<std::shared_ptr<line>> nodes,
+                       std::shared_ptr<runtime::background> connecting)
     : name_{runtime::fresh_owner()},
       nodes_{std::move(nodes)},
-      majority_{majority},
       connecting_{std::move(connecting)},
       subscriptions_(nodes_.size()) {}
 
-void hints::close() {
+void vote_inbox::close() {
   {
     const std::lock_guard guard{m_};
     closed_ = true;
@@ -36,7 +36,7 @@ void hints::close() {
   bell_.ring();
 }
 
-void hints::open() {
+void vote_inbox::open() {
   const std::lock_guard guard{m_};
   if (closed_) return;
   const auto now = runtime::now();
@@ -48,7 +48,7 @@ void hints::open() {
 }
 
 // In the background. The pool is stopped before we go.
-void hints::subscribe(std::size_t node) {
+void vote_inbox::subscribe(std::size_t node) {
   const auto until = core::after(runtime::now(), line::connect_patience);
   auto fd = nodes_[node]->dialer().open_apart(until);
   redis::command text{2};
@@ -65,7 +65,7 @@ void hints::subscribe(std::size_t node) {
   bell_.ring();
 }
 
-void hints::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
+void vote_inbox::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
   std::vector<pollfd> watched{{bell_.fd(), POLLIN, 0}};
   std::vector<std::size_t> whose;
   std::vector<std::shared_ptr<runtime::unique_fd>> open;
@@ -89,7 +89,7 @@ void hints::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
 }
 
 // With m_ held.
-void hints::read(std::size_t node) {
+void vote_inbox::read(std::size_t node) {
   std::array<char, read_chunk_bytes> chunk;
   auto& one = subscriptions_[node];
   if (!one.fd) return;
@@ -110,46 +110,56 @@ void hints::read(std::size_t node) {
     const redis::reply message{static_cast<redisReply*>(next)};
     const auto fields = redis::elements_of(*message);
     if (fields.size() != 3 || redis::text_of(*fields[0]) != "message") continue;
-    const auto id = core::owner_id::parse(redis::text_of(*fields[2]));
-    const auto found = id ? waiters_.find(*id) : waiters_.end();
-    if (found == waiters_.end()) continue;
-    found->second.insert(node);
-    if (found->second.size() == 1 || found->second.size() == majority_) changed_.notify_all();
+    hear(node, redis::text_of(*fields[2]));
   }
 }
 
-void hints::expect(const core::owner_id& waiter) {
-  const std::lock_guard guard{m_};
-  waiters_[waiter].clear();
+// With m_ held: "id;token".
+void vote_inbox::hear(std::size_t node, std::string_view message) {
+  const auto id = core::owner_id::parse(message.substr(0, core::owner_id::digits));
+  const auto found = id ? waiters_.find(*id) : waiters_.end();
+  if (found == waiters_.end() || message.size() <= core::owner_id::digits + 1) return;
+  const call fresh{node, redis::read_number(message.substr(core::owner_id::digits + 1))};
+  if (fresh.token == 0) return;
+  auto& calls = found->second.calls;
+  std::erase_if(calls, [node](const call& one) { return one.node == node; });
+  calls.push_back(fresh);
+  if (calls.size() == found->second.wanted) changed_.notify_all();
 }
 
-void hints::forget(const core::owner_id& waiter) {
+void vote_inbox::expect(const core::owner_id& attempt) {
   const std::lock_guard guard{m_};
-  waiters_.erase(waiter);
+  waiters_.try_emplace(attempt);
 }
 
-void hints::wait(const core::owner_id& waiter, core::time_point until,
-                 const std::stop_token& stop) {
+void vote_inbox::forget(const core::owner_id& attempt) {
+  const std::lock_guard guard{m_};
+  waiters_.erase(attempt);
+}
+
+std::vector<vote_inbox::call> vote_inbox::take(const core::owner_id& attempt) {
+  const std::lock_guard guard{m_};
+  const auto found = waiters_.find(attempt);
+  return found == waiters_.end() ? std::vector<call>{} : std::exchange(found->second.calls, {});
+}
+
+void vote_inbox::wait(const core::owner_id& attempt, std::size_t nodes, core::time_point until,
+                      const std::stop_token& stop) {
   const std::stop_callback on_stop{stop, [this] { bell_.ring(); }};
   std::unique_lock held{m_};
-  const auto called_by = [&](std::size_t nodes) {
-    const auto found = waiters_.find(waiter);
-    return closed_ || (found != waiters_.end() && found->second.size() >= nodes);
-  };
-  const auto wait_for = [&](core::time_point end, std::size_t nodes) {
-    while (!called_by(nodes) && !stop.stop_requested()) {
-      const auto now = runtime::now();
-      if (now >= end) return;
-      if (someone_listens_) {
-        changed_.wait_for(held, stop, std::min<core::duration>(end - now, std::chrono::hours{1}),
-                          [&] { return called_by(nodes) || !someone_listens_; });
-      } else {
-        listen(held, end);
-      }
+  auto& mine = waiters_[attempt];
+  mine.wanted = nodes;
+  const auto called = [&] { return closed_ || mine.calls.size() >= nodes; };
+  while (!called() && !stop.stop_requested()) {
+    const auto now = runtime::now();
+    if (now >= until) break;
+    if (someone_listens_) {
+      changed_.wait_for(held, stop, std::min<core::duration>(until - now, std::chrono::hours{1}),
+                        [&] { return called() || !someone_listens_; });
+    } else {
+      listen(held, until);
     }
-  };
-  wait_for(until, 1);
-  if (called_by(1)) wait_for(std::min(until, core::after(runtime::now(), gather_max)), majority_);
+  }
   // Another one listens now, if there is one.
   if (!someone_listens_) changed_.notify_all();
 }

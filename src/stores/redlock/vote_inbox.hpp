@@ -1,11 +1,10 @@
-// Where a waiter hears that it is its turn.
+// Where a waiter hears that nodes have voted for it.
 #pragma once
 
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -21,18 +20,20 @@ namespace holdfast::stores::redlock {
 
 // Thread-safe. One subscription for each node, made when somebody first waits. They are read by one
 // of those who wait, for all of them: a thread for it would be woken first, and then wake another.
-// Hints may be lost: whoever waits asks again in time anyway.
-class hints {
+// Calls may be lost: whoever waits asks again in time anyway.
+class vote_inbox {
  public:
-  // After the first hint: how long to wait for a majority of them. The release that sent it has
-  // reached one node; asking before it has reached a majority would be for nothing.
-  static constexpr core::duration gather_max = std::chrono::milliseconds{2};
+  // A vote of a node, given by itself.
+  struct call {
+    std::size_t node;
+    std::uint64_t token;
+  };
 
-  hints(std::vector<std::shared_ptr<line>> nodes, std::size_t majority,
-        std::shared_ptr<runtime::background> connecting);
-  hints(const hints&) = delete;
-  hints& operator=(const hints&) = delete;
-  ~hints() = default;
+  vote_inbox(std::vector<std::shared_ptr<line>> nodes,
+             std::shared_ptr<runtime::background> connecting);
+  vote_inbox(const vote_inbox&) = delete;
+  vote_inbox& operator=(const vote_inbox&) = delete;
+  ~vote_inbox() = default;
 
   // 32 hexadecimal digits: the end of the channel's name.
   [[nodiscard]] std::string_view inbox() const noexcept { return name_.text(); }
@@ -40,11 +41,13 @@ class hints {
   void open();
   void close();
 
-  void expect(const core::owner_id& waiter);
-  void forget(const core::owner_id& waiter);
-  // Returns when a majority of nodes, or one node a moment ago, said that it is its turn, at
-  // `until`, or on stop.
-  void wait(const core::owner_id& waiter, core::time_point until, const std::stop_token& stop);
+  void expect(const core::owner_id& attempt);
+  void forget(const core::owner_id& attempt);
+  // Returns when so many nodes have called it, at `until`, or on stop.
+  void wait(const core::owner_id& attempt, std::size_t nodes, core::time_point until,
+            const std::stop_token& stop);
+  // What has come for it since they were last taken.
+  [[nodiscard]] std::vector<call> take(const core::owner_id& attempt);
 
  private:
   struct subscription {
@@ -57,10 +60,10 @@ class hints {
   // Returns when something has happened, or at `end`.
   void listen(std::unique_lock<std::mutex>& held, core::time_point end);
   void read(std::size_t node);
+  void hear(std::size_t node, std::string_view message);
 
   const core::owner_id name_;
   const std::vector<std::shared_ptr<line>> nodes_;
-  const std::size_t majority_;
   const std::shared_ptr<runtime::background> connecting_;
   const runtime::bell bell_;  // wakes the one who listens
 
@@ -68,7 +71,11 @@ class hints {
   std::condition_variable_any changed_;
   // Protected by m_.
   std::vector<subscription> subscriptions_;
-  std::map<core::owner_id, std::set<std::size_t>> waiters_;  // which nodes have called
+  struct waiter {
+    std::vector<call> calls{};  // one for each node
+    std::size_t wanted = 0;
+  };
+  std::map<core::owner_id, waiter> waiters_;
   bool someone_listens_ = false;
   bool closed_ = false;
 };

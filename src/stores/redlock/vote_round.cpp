@@ -14,59 +14,94 @@ constexpr std::uint64_t to_acquire = 0;
 }  // namespace
 
 vote_round::vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_lock> lock,
-                       attempt who, std::shared_ptr<place_in_line> line,
-                       const core::quorum_rule& rule, core::duration patience)
+                       const core::owner_id& id, const core::quorum_rule& rule,
+                       std::shared_ptr<place_in_line> line)
     : round{on->calls(), on->config.node_timeout, on->polling},
       set_{std::move(on)},
       lock_{std::move(lock)},
-      who_{std::move(who)},
+      id_{id},
+      ttl_{rule.ttl},
       line_{std::move(line)},
-      words_{lock_->words_of(who_, rule.proposal)},
-      machine_{rule} {
-  patience_ = patience;
-}
+      machine_{rule} {}
 
 template <class Event>
-void vote_round::tell(Event event) {
+bool vote_round::tell(Event event) {
   core::quorum_machine::steps next;
+  std::shared_ptr<const redlock_lock::acquire_words> words;
   {
     const std::lock_guard guard{m_};
+    const bool was_over = machine_.over();
     next = event(machine_);
+    if (machine_.over() && !was_over) to_give_back_.swap(next);
+    words = words_;
   }
-  perform(next);
+  perform(next, words);
+  return !next.empty();
 }
 
-void vote_round::start() {
-  tell([](auto& machine) { return machine.start(); });
+void vote_round::stand(node_mask at, core::time_point since) {
+  const std::lock_guard guard{m_};
+  for (std::size_t i = 0; i < all().size(); ++i) {
+    if (has(at, i)) machine_.stand(i, since);
+  }
 }
 
-void vote_round::perform(const core::quorum_machine::steps& steps) {
+void vote_round::ask(core::quorum_ask how, core::duration patience,
+                     redlock_lock::acquire_words words,
+                     const std::vector<vote_inbox::call>& calls) {
+  patience_ = patience;
+  auto shared = std::make_shared<const redlock_lock::acquire_words>(std::move(words));
+  tell([&](auto& machine) {
+    words_ = std::move(shared);
+    for (const auto& one : calls)
+      machine.on_call(one.node, one.token);
+    return machine.ask(std::move(how));
+  });
+}
+
+void vote_round::perform(const core::quorum_machine::steps& steps,
+                         const std::shared_ptr<const redlock_lock::acquire_words>& words) {
   using verb = core::quorum_step::verb;
-  const std::string_view ticket = line_ ? line_->ticket : std::string_view{};
-  const std::string_view waiter = line_ ? line_->waiter : std::string_view{};
   for (const auto& one : steps) {
     switch (one.what) {
       case verb::acquire:
         if (line_) line_->at |= only(one.node);
         all()[one.node]->note_vote_asked(runtime::now());
-        send(one.node, lock_->acquire_request(one.node, who_.id, words_, ticket, waiter),
-             to_acquire);
+        send(one.node, lock_->acquire_request(one.node, id_, *words), to_acquire);
         break;
       case verb::raise:
-        send(one.node, lock_->raise_request(one.node, who_.id, one.token), one.token);
+        send(one.node, lock_->raise_request(one.node, id_, one.token), one.token);
         break;
-      case verb::release: {
-        // Only after a split vote: one that failed may not be asked again, and nobody would leave.
-        const bool stays = line_ && line_->waits && is_busy();
-        if (stays) line_->joined = true;
-        set_->nodes()[one.node].calls->send_for_sure(
-            lock_->release_request(who_.id, stays ? "stay" : "", waiter, ticket),
-            core::after(runtime::now(), who_.ttl), nullptr);
-        set_->watch_replies();
+      case verb::release:
+        release(one.node, {}, {});
         break;
-      }
     }
   }
+}
+
+void vote_round::release(std::size_t node, std::string_view leaves_as, std::string_view stays_as) {
+  set_->nodes()[node].calls->send_for_sure(
+      lock_->release_request(node, id_, leaves_as, stays_as, line_ ? line_->ticket : ""),
+      core::after(runtime::now(), ttl_), nullptr);
+  set_->watch_replies();
+}
+
+bool vote_round::retire(core::time_point now) {
+  const std::lock_guard guard{m_};
+  if (!machine_.is_too_old(now)) return false;
+  to_give_back_ = machine_.retire();
+  return true;
+}
+
+void vote_round::give_back(std::string_view stays_as) {
+  core::quorum_machine::steps what;
+  {
+    const std::lock_guard guard{m_};
+    what.swap(to_give_back_);
+  }
+  const auto entry = line_ ? line_->entry(id_) : std::string{};
+  for (const auto& one : what)
+    release(one.node, entry, stays_as);
 }
 
 void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
@@ -82,27 +117,21 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
   }
   if (answer && asks_for_admission(**answer)) set_->look_after_nodes();
   const bool grants = v.what == core::vote::kind::fresh || v.what == core::vote::kind::stale;
-  if (line_ && v.what == core::vote::kind::busy) {
-    line_->joined = true;
-    // Put in line here after it had been served elsewhere: leaves with its lease, or now.
-    if (!line_->waits && !lock_->leaves_line(who_.id, line_->waiter)) {
-      set_->nodes()[node].calls->send_for_sure(
-          lock_->release_request(who_.id, "leave", line_->waiter),
-          core::after(runtime::now(), who_.ttl), nullptr);
-    }
-  }
-  core::quorum_machine::steps next;
-  {
-    const std::lock_guard guard{m_};
-    if (tag == to_acquire && !machine_.decided()) all()[node]->note_vote(since_sent(node));
-    next = machine_.on_vote(node, std::move(v), runtime::now());
+  const bool in_line = line_ && v.what == core::vote::kind::busy;
+  if (in_line) line_->joined = true;
+  bool over = false;
+  const bool followed = tell([&](auto& machine) {
+    if (tag == to_acquire && !machine.decided()) all()[node]->note_vote(since_sent(node));
+    over = machine.over();
+    return machine.on_vote(node, std::move(v), runtime::now());
+  });
+  // Put in line here after it had been served elsewhere: leaves with its lease, or now.
+  if (in_line && (over || !line_->waits) && !lock_->leaves_line(id_, line_->entry(id_))) {
+    release(node, line_->entry(id_), {});
   }
   // Granted here after it was given back: a node that had to be sent the script itself may have run
   // the release before it.
-  if (grants && next.empty() && !lock_->holds(who_.id)) {
-    next.push_back({core::quorum_step::verb::release, node, 0});
-  }
-  perform(next);
+  if (grants && !followed && !lock_->holds(id_)) release(node, {}, {});
 }
 
 void vote_round::on_silence(std::size_t node) {
@@ -127,19 +156,20 @@ bool vote_round::waits_for_all() {
   return machine_.waits_for_all();
 }
 
-bool vote_round::is_busy() {
-  const std::lock_guard guard{m_};
-  return machine_.outcome() == core::quorum_outcome::busy;
-}
-
 bool vote_round::waits_for(std::size_t node) {
   const std::lock_guard guard{m_};
   return machine_.waits_for(node);
 }
 
+std::size_t vote_round::calls_missing() {
+  const std::lock_guard guard{m_};
+  return machine_.calls_missing();
+}
+
 vote_round::verdict vote_round::look() {
   const std::lock_guard guard{m_};
-  verdict v{machine_.outcome(), machine_.token(), machine_.highest_seen(), 0, {}, {}};
+  verdict v{
+      machine_.outcome(), machine_.over(), machine_.granted(), machine_.highest_seen(), 0, {}, {}};
   for (std::size_t i = 0; i < all().size(); ++i) {
     if (machine_.was_asked(i)) v.asked |= only(i);
   }

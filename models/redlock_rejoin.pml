@@ -9,7 +9,8 @@
  *            read), set the marker.
  * Time       max_ttl has passed: every attempt that this node ever granted anything to is over
  *            (its validity counts from before the request left, and is at most max_ttl). A key
- *            vanishes only when its attempt is over. Renewal: see redlock_lasting.pml.
+ *            vanishes only when its attempt is over. Renewal: see redlock_lasting.pml; attempts
+ *            that wait: redlock_called.pml, RESTARTS.
  * Adversary  restarts nodes RESTARTS times, at any moment, also while they rejoin or are read;
  *            chooses proposals; delays requests, also of attempts that are over; loses replies.
  * Asserted   at most one attempt holds the lock; tokens in real-time order, none twice.

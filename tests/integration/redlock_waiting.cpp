@@ -37,13 +37,13 @@ class RedlockWaiting : public ::testing::Test {
         {"SET", "orders", somebody + ";holdfast=1;token=1;block=1;since=0;", "PX", "60000"});
   }
   // And gave it back: the shipped script.
-  void give_back(std::size_t node) {
+  void give_back(std::size_t node) { EXPECT_EQ(release(node, "", ""), "1"); }
+  std::string release(std::size_t node, const std::string& leaves_as, const std::string& stays_as) {
     auto& at = set_[node];
-    EXPECT_EQ(
-        at.command({"EVAL", std::string{stores::redlock::scripts::release.source}, "3", "orders",
-                    record, line, at.command({"HGET", record, "config"}), counter_field(node),
-                    somebody, "1", "0", "", "", "", at.command({"HGET", record, "run"})}),
-        "1");
+    return at.command({"EVAL", std::string{stores::redlock::scripts::release.source}, "3", "orders",
+                       record, line, at.command({"HGET", record, "config"}), counter_field(node),
+                       somebody, "1", "0", leaves_as, stays_as, "7",
+                       at.command({"HGET", record, "run"})});
   }
   std::string counter_field(std::size_t node) {
     const auto fields = set_[node].command({"HKEYS", record});
@@ -149,6 +149,20 @@ TEST_F(RedlockWaiting, NodeThatVotedForItAgainSinceDoesNotCountInARenewal) {
   ASSERT_NE(value(2).find(";token=" + std::to_string(higher + 1) + ";"), std::string::npos);
   EXPECT_EQ(value(2).substr(0, somebody.size()), value(1).substr(0, somebody.size()));
   EXPECT_FALSE(held.renew());
+}
+
+// A copy of the request that comes late finds no such place, and nobody by that name any more.
+TEST_F(RedlockWaiting, SuccessorTakesThePlaceOfItsPredecessorOnly) {
+  (void)acquire_once();
+  auto& node = set_[0];
+  const auto in_line = [&] { return node.command({"ZRANGE", line, "0", "-1"}); };
+  EXPECT_EQ(release(0, "old", "new"), "0");
+  EXPECT_EQ(in_line(), "");
+  (void)node.command({"ZADD", line, "3", "old"});
+  EXPECT_EQ(release(0, "old", "new"), "0");
+  EXPECT_EQ(in_line(), "new");
+  EXPECT_EQ(release(0, "old", "newer"), "0");
+  EXPECT_EQ(in_line(), "new");
 }
 
 TEST_F(RedlockWaiting, WaiterThatIsPausedCostsTheOthersItsClaimAndFindsOut) {

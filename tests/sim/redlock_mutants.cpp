@@ -71,8 +71,6 @@ std::vector<mutant> redlock_mutants() {
                  &left_out::same_token),
       leaves_out("stale-call", "a call from before the latest answer counts",
                  &left_out::stale_calls),
-      planted("late-successor", "a copy of a release puts one in line that is over",
-              {{"redlock/release", "if ARGV[7] ~= '' and there then", "if ARGV[7] ~= '' then"}}),
       leaves_out("place-kept",
                  "after a split vote, the old attempt stays in line where it was busy",
                  &left_out::line_release),

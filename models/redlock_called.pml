@@ -130,8 +130,13 @@ byte age; /* of the attempt, in ticks */
 #define GROW_OLD skip
 #else
 #define YOUNG (age < TTL)
-#define GROW_OLD AGE(age, TTL)
+#define GROW_OLD \
+  if \
+  :: phase == tries -> age++; if :: age == TTL -> phase = AFTER_THAT; END :: else fi \
+  :: else \
+  fi
 #endif
+#define FORGET_AGE age = 0
 #define COUNTER_AGAIN(n) counter[n] = (mine > others -> mine : others)
 #define RESTART(n) \
   :: d_step { VOTES(n) -> key[n] = 0; expiry[n] = 0; away[n] = TTL }
@@ -143,6 +148,7 @@ byte age; /* of the attempt, in ticks */
 #else
 #define YOUNG 1
 #define GROW_OLD skip
+#define FORGET_AGE skip
 #define VOTES(n) 1
 #define OUTLASTS(n) (key[n] == ME && expiry[n] >= reliance)
 #define RESTART(n)
@@ -293,7 +299,7 @@ byte age; /* of the attempt, in ticks */
 #endif
 #define FORGET(n) \
   OWES_NO_MORE(n); HOLD_NO_MORE(n); token[n] = 0; known[n] = 0; base[n] = 0; FORGET_CALLS(n);
-#define END ALL(FORGET) asked = 0
+#define END ALL(FORGET) FORGET_AGE; asked = 0
 #define GIVE_BACK(n) \
   :: d_step { phase == AFTER_THAT && key[n] == ME -> key[n] = 0; expiry[n] = 0 }
 

@@ -126,7 +126,8 @@ void vote_model::perform(const core::quorum_machine::steps& steps) {
     auto& here = places_[one.node];
     switch (one.what) {
       case verb::acquire:
-        send_acquire(one.node);
+        // Another one failed at once, and that was decisive: this would come after its release.
+        if (!machine_.over()) send_acquire(one.node);
         break;
       case verb::raise:
         if (without_.write_back || (without_.own_raise && here.raised)) {

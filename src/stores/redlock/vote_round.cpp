@@ -65,6 +65,8 @@ void vote_round::perform(const core::quorum_machine::steps& steps,
   for (const auto& one : steps) {
     switch (one.what) {
       case verb::acquire:
+        // Another one failed at once, and that was decisive: this would come after its release.
+        if (is_over()) break;
         if (line_) line_->at |= only(one.node);
         all()[one.node]->note_vote_asked(runtime::now());
         send(one.node, lock_->acquire_request(one.node, id_, *words), to_acquire);
@@ -144,6 +146,11 @@ void vote_round::on_give_up() {
 
 void vote_round::on_delay() {
   tell([](auto& machine) { return machine.on_delay(); });
+}
+
+bool vote_round::is_over() {
+  const std::lock_guard guard{m_};
+  return machine_.over();
 }
 
 bool vote_round::decided() {

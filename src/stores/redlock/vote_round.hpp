@@ -53,6 +53,7 @@ class vote_round final : public round {
   bool decided() override;
   bool waits_for(std::size_t node) override;
   bool waits_for_all() override;
+  [[nodiscard]] bool is_over();
   // An event for the machine, and what follows from it; false if nothing does.
   template <class Event>
   bool tell(Event event);

@@ -30,6 +30,7 @@ class RedlockVoteInbox : public ::testing::Test {
   }
   ~RedlockVoteInbox() override {
     heard_.close();
+    unopened_.close();
     for (auto& one : waiting_)
       one.wait();
     for (const auto& one : lines_)
@@ -45,8 +46,12 @@ class RedlockVoteInbox : public ::testing::Test {
   // Longer than any test may take.
   std::shared_future<void> wait(const core::owner_id& id, std::size_t nodes,
                                 const std::stop_token& stop = {}) {
-    waiting_.emplace_back(std::async(std::launch::async, [this, id, nodes, stop] {
-      heard_.wait(id, nodes, core::after(runtime::now(), 10min), stop);
+    return wait_at(heard_, id, nodes, stop);
+  }
+  std::shared_future<void> wait_at(vote_inbox& inbox, const core::owner_id& id, std::size_t nodes,
+                                   const std::stop_token& stop = {}) {
+    waiting_.emplace_back(std::async(std::launch::async, [&inbox, id, nodes, stop] {
+      inbox.wait(id, nodes, core::after(runtime::now(), 10min), stop);
     }));
     return waiting_.back();
   }
@@ -86,6 +91,7 @@ class RedlockVoteInbox : public ::testing::Test {
 
  protected:
   vote_inbox heard_{lines(), connecting_};
+  vote_inbox unopened_{lines_, connecting_};
 };
 
 }  // namespace
@@ -159,6 +165,17 @@ TEST_F(RedlockVoteInbox, WhoeverStopsWaitingAnotherOneListens) {
   ASSERT_TRUE(over(other));
   call(third, 0);
   EXPECT_TRUE(over(another));
+}
+
+// Nodes pass over somebody who cannot be called: it has to ask again, and better now than in time.
+TEST_F(RedlockVoteInbox, WhoCouldNotBeCalledIsWokenWhenItCan) {
+  const auto id = runtime::fresh_owner();
+  unopened_.expect(id);
+  const auto one = wait_at(unopened_, id, 2);
+  EXPECT_NE(one.wait_for(0s), std::future_status::ready);
+  unopened_.open();
+  ASSERT_TRUE(over(one));
+  EXPECT_TRUE(unopened_.take(id).empty());
 }
 
 TEST_F(RedlockVoteInbox, NodeThatIsGoneCostsItsCallOnly) {

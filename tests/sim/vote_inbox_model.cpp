@@ -1,5 +1,8 @@
 #include "sim/vote_inbox_model.hpp"
 
+#include <algorithm>
+
+#include "core/quorum_machine.hpp"
 #include "stores/redis/script_values.hpp"
 
 namespace holdfast::sim {
@@ -35,6 +38,11 @@ void vote_inbox_model::subscribe(std::size_t node) {
     one.under_way = false;
     one.not_before = core::after(in_.now(), subscribe_pause);
     one.on = open;
+    std::vector<core::owner_id> waiting;
+    for (const auto& waiter : waiters_)
+      waiting.push_back(waiter.first);
+    for (const auto& id : waiting)
+      look(id);
   };
   in_.at(core::after(in_.now(), line::connect_patience), [end] { end(nullptr); });
   net_.connect(in_, *set_.nodes[node], [this, &one, node, end](connection* fresh) {
@@ -59,7 +67,20 @@ void vote_inbox_model::hear(std::size_t node, const std::string& text) {
   std::erase_if(one.calls, [node](const call& earlier) { return earlier.node == node; });
   one.calls.push_back(
       {node, stores::redis::read_number(message.substr(core::owner_id::digits + 1))});
-  if (one.calls.size() >= one.wanted) wake(*id);
+  look(*id);
+}
+
+bool vote_inbox_model::most_can_call() const {
+  const auto open = std::count_if(subscriptions_.begin(), subscriptions_.end(),
+                                  [](const subscription& one) { return one.on != nullptr; });
+  return static_cast<std::size_t>(open) >= core::majority_of(subscriptions_.size());
+}
+
+void vote_inbox_model::look(const core::owner_id& attempt) {
+  const auto found = waiters_.find(attempt);
+  if (found == waiters_.end()) return;
+  const auto& one = found->second;
+  if (one.calls.size() >= one.wanted || (!one.could_be_called && most_can_call())) wake(attempt);
 }
 
 void vote_inbox_model::wait(const core::owner_id& attempt, std::size_t nodes,
@@ -72,12 +93,14 @@ void vote_inbox_model::wait(const core::owner_id& attempt, std::size_t nodes,
     const auto found = waiters_.find(attempt);
     if (found != waiters_.end() && found->second.waits == waits) wake(attempt);
   });
-  if (one.calls.size() >= nodes) wake(attempt);
+  look(attempt);
 }
 
 std::vector<vote_inbox_model::call> vote_inbox_model::take(const core::owner_id& attempt) {
   const auto found = waiters_.find(attempt);
-  return found == waiters_.end() ? std::vector<call>{} : std::exchange(found->second.calls, {});
+  if (found == waiters_.end()) return {};
+  found->second.could_be_called = most_can_call();
+  return std::exchange(found->second.calls, {});
 }
 
 void vote_inbox_model::wake(const core::owner_id& attempt) {

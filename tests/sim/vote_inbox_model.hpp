@@ -20,7 +20,9 @@ class vote_inbox_model {
   [[nodiscard]] std::string_view inbox() const noexcept { return name_.text(); }
   // Begins to subscribe wherever that is not done.
   void open();
-  void expect(const core::owner_id& attempt) { waiters_.try_emplace(attempt); }
+  void expect(const core::owner_id& attempt) {
+    waiters_[attempt].could_be_called = most_can_call();
+  }
   void forget(const core::owner_id& attempt) { waiters_.erase(attempt); }
   void wait(const core::owner_id& attempt, std::size_t nodes, core::time_point until,
             std::function<void()> done);
@@ -37,11 +39,14 @@ class vote_inbox_model {
   struct place {
     std::vector<call> calls{};     // one for each node
     std::size_t wanted = 0;        // so many
+    bool could_be_called = false;  // when it last asked
     std::function<void()> wake{};  // while it waits
     unsigned waits = 0;            // tells one wait from the next
   };
   void subscribe(std::size_t node);
   void hear(std::size_t node, const std::string& text);
+  [[nodiscard]] bool most_can_call() const;
+  void look(const core::owner_id& attempt);
 
   network& net_;
   process& in_;

@@ -2,8 +2,10 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 
+#include "core/quorum_machine.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/socket.hpp"
@@ -62,6 +64,7 @@ void vote_inbox::subscribe(std::size_t node) {
   if (!sent || closed_) return;
   one.fd = std::make_shared<runtime::unique_fd>(std::move(*fd));
   one.reader.reset(::redisReaderCreate());
+  changed_.notify_all();
   bell_.ring();
 }
 
@@ -129,7 +132,7 @@ void vote_inbox::hear(std::size_t node, std::string_view message) {
 
 void vote_inbox::expect(const core::owner_id& attempt) {
   const std::lock_guard guard{m_};
-  waiters_.try_emplace(attempt);
+  waiters_[attempt].could_be_called = most_can_call();
 }
 
 void vote_inbox::forget(const core::owner_id& attempt) {
@@ -140,7 +143,16 @@ void vote_inbox::forget(const core::owner_id& attempt) {
 std::vector<vote_inbox::call> vote_inbox::take(const core::owner_id& attempt) {
   const std::lock_guard guard{m_};
   const auto found = waiters_.find(attempt);
-  return found == waiters_.end() ? std::vector<call>{} : std::exchange(found->second.calls, {});
+  if (found == waiters_.end()) return {};
+  found->second.could_be_called = most_can_call();
+  return std::exchange(found->second.calls, {});
+}
+
+// With m_ held.
+bool vote_inbox::most_can_call() const {
+  const auto open = std::count_if(subscriptions_.begin(), subscriptions_.end(),
+                                  [](const subscription& one) { return one.fd != nullptr; });
+  return static_cast<std::size_t>(open) >= core::majority_of(subscriptions_.size());
 }
 
 void vote_inbox::wait(const core::owner_id& attempt, std::size_t nodes, core::time_point until,
@@ -149,7 +161,9 @@ void vote_inbox::wait(const core::owner_id& attempt, std::size_t nodes, core::ti
   std::unique_lock held{m_};
   auto& mine = waiters_[attempt];
   mine.wanted = nodes;
-  const auto called = [&] { return closed_ || mine.calls.size() >= nodes; };
+  const auto called = [&] {
+    return closed_ || mine.calls.size() >= nodes || (!mine.could_be_called && most_can_call());
+  };
   while (!called() && !stop.stop_requested()) {
     const auto now = runtime::now();
     if (now >= until) break;

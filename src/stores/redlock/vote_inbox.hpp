@@ -43,10 +43,11 @@ class vote_inbox {
 
   void expect(const core::owner_id& attempt);
   void forget(const core::owner_id& attempt);
-  // Returns when so many nodes have called it, at `until`, or on stop.
+  // Returns when so many nodes have called it, at `until`, or on stop; also when a majority can
+  // call that could not when it was last asked for: who could not be called was passed over.
   void wait(const core::owner_id& attempt, std::size_t nodes, core::time_point until,
             const std::stop_token& stop);
-  // What has come for it since they were last taken.
+  // What has come for it since they were last taken: as it asks.
   [[nodiscard]] std::vector<call> take(const core::owner_id& attempt);
 
  private:
@@ -61,6 +62,7 @@ class vote_inbox {
   void listen(std::unique_lock<std::mutex>& held, core::time_point end);
   void read(std::size_t node);
   void hear(std::size_t node, std::string_view message);
+  [[nodiscard]] bool most_can_call() const;
 
   const core::owner_id name_;
   const std::vector<std::shared_ptr<line>> nodes_;
@@ -74,6 +76,7 @@ class vote_inbox {
   struct waiter {
     std::vector<call> calls{};  // one for each node
     std::size_t wanted = 0;
+    bool could_be_called = false;  // when it last asked
   };
   std::map<core::owner_id, waiter> waiters_;
   bool someone_listens_ = false;

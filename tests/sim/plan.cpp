@@ -117,10 +117,9 @@ void plan::become_quorum() {
     longest_fault = std::min(longest_fault, 500 * millisecond);
     return;
   }
-  // Mostly short: nodes that forget are away for that long. Sometimes several claims of a waiter fit
-  // into it, which may stand for half of it.
-  const auto most = random.chance(500) ? 2000 : 8000;
-  max_ttl = rule.ttl * (random.chance(600) ? 1000 : random.between(1000, most)) / 1000;
+  // Mostly short: nodes that forget are away for that long. Sometimes several claims of a waiter
+  // fit into it, which may stand for half of it.
+  max_ttl = rule.ttl * (random.chance(600) ? 1000 : random.between(1000, 8000)) / 1000;
   if (apart) {
     // Leases that end by themselves, beside somebody who waits for it.
     rule.renew = false;

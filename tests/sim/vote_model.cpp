@@ -127,6 +127,7 @@ void vote_model::perform(const core::quorum_machine::steps& steps) {
     switch (one.what) {
       case verb::acquire:
         // Another one failed at once, and that was decisive: this would come after its release.
+        here.asked_with = acquire_;
         if (!machine_.over()) send_acquire(one.node);
         break;
       case verb::raise:
@@ -169,11 +170,12 @@ void vote_model::send_acquire(std::size_t node) {
   if (who_.line) who_.line->at |= stores::redlock::only(node);
   all()[node]->habit.on_asked(in().now());
   client_.acquire_sent(who_.id);
-  send(node, acquire_, to_acquire);
+  send(node, places_[node].asked_with, to_acquire);
 }
 
 bool vote_model::resends(std::size_t node) {
-  return resends_ && !machine_.decided() && !std::exchange(places_[node].resent, true);
+  auto& here = places_[node];
+  return resends_ && here.asked_with && !machine_.decided() && !std::exchange(here.resent, true);
 }
 
 void vote_model::on_give_up() {

@@ -83,6 +83,7 @@ class vote_model final : public round_model {
   core::quorum_machine::steps to_give_back_;
   core::quorum_machine machine_;
   struct place {
+    call asked_with{};  // what is sent again is what was sent
     bool answered = false;
     bool resent = false;
     bool raised = false;

@@ -53,8 +53,7 @@ quorum_machine::steps quorum_machine::ask(quorum_ask how) {
     // One ask at a time: nothing in an answer says which one it belongs to.
     if (expired || one.is == state::out) one.is = one.in_flight ? state::asked : state::unasked;
   }
-  const auto holding = count([](const place& p) { return p.is == state::holds; });
-  if (holding >= majority_of(places_.size())) return evaluate(asks_.at);
+  if (holding() >= majority_of(places_.size())) return evaluate(asks_.at);
   steps all;
   for (const auto node : asks_.first) {
     if (places_.at(node).is == state::unasked) all.push_back(acquire(node));
@@ -77,8 +76,7 @@ bool quorum_machine::asked_all() const noexcept {
 
 std::size_t quorum_machine::calls_missing() const noexcept {
   const auto majority = majority_of(places_.size());
-  return majority -
-         std::min(majority - 1, count([](const place& p) { return p.is == state::holds; }));
+  return majority - std::min(majority - 1, holding());
 }
 
 void quorum_machine::take(place& from, vote v) {
@@ -178,9 +176,8 @@ quorum_machine::steps quorum_machine::on_give_up(time_point now) {
     one.silent = one.silent || one.is == state::asked || one.raising != 0;
   // Whatever could be had has been had. Not evaluate(): it may raise once more, and what that is
   // granted later nobody would give back.
-  const bool holds = count([](const place& p) { return p.is == state::holds; }) > 0;
-  return refuse(holds && now >= after(asks_.at, rule_.ttl) ? quorum_outcome::late
-                                                           : kind_of_refusal());
+  const bool late = holding() > 0 && now >= after(asks_.at, rule_.ttl);
+  return refuse(late ? quorum_outcome::late : kind_of_refusal());
 }
 
 bool quorum_machine::is_awaited(const place& one) noexcept {
@@ -192,9 +189,7 @@ bool quorum_machine::waits_for(std::size_t node) const noexcept {
 }
 
 bool quorum_machine::waits_for_all() const noexcept {
-  const auto there = count([&](const place& p) {
-    return p.is == state::holds && (raise_to_ == 0 || p.token == raise_to_);
-  });
+  const auto there = raise_to_ == 0 ? holding() : holding_with(raise_to_);
   return there + count(is_awaited) <= majority_of(places_.size());
 }
 
@@ -203,10 +198,12 @@ bool quorum_machine::may_hold(std::size_t node) const noexcept {
   return one.is == state::asked || one.is == state::holds || one.unsure;
 }
 
-bool quorum_machine::holds_same(std::uint64_t token) const noexcept {
-  return token != 0 && count([&](const place& p) {
-                         return p.is == state::holds && p.token == token;
-                       }) >= majority_of(places_.size());
+std::size_t quorum_machine::holding() const noexcept {
+  return count([](const place& p) { return p.is == state::holds; });
+}
+
+std::size_t quorum_machine::holding_with(std::uint64_t token) const noexcept {
+  return count([&](const place& p) { return p.is == state::holds && p.token == token; });
 }
 
 bool quorum_machine::is_too_old(time_point now) const noexcept {
@@ -215,27 +212,27 @@ bool quorum_machine::is_too_old(time_point now) const noexcept {
 
 quorum_machine::steps quorum_machine::evaluate(time_point now) {
   const auto majority = majority_of(places_.size());
-  const auto holding = count([](const place& p) { return p.is == state::holds; });
+  const auto ours = holding();
   const auto coming = count([](const place& p) { return p.is == state::asked && !p.silent; });
   const auto left = count([](const place& p) { return p.is == state::unasked; });
   const bool hurry = coming == 0 || count([](const place& p) {
                                       return p.is == state::out && p.said && is_failure(*p.said);
                                     }) > 0;
   if (now >= after(asks_.at, rule_.ttl)) {
-    return refuse(holding > 0 ? quorum_outcome::late : kind_of_refusal());
+    return refuse(ours > 0 ? quorum_outcome::late : kind_of_refusal());
   }
   if (is_too_old(now)) return refuse(kind_of_refusal());
   if (raise_to_ == 0) {
     for (const auto& one : places_) {
-      if (holds_same(one.token)) return conclude(one.token, now);
+      const bool by_most = one.token != 0 && holding_with(one.token) >= majority;
+      if (by_most) return conclude(one.token, now);
     }
-    if (holding >= majority) return raise_higher();
-    if (holding + coming + left < majority) return refuse(kind_of_refusal());
-    return holding + coming < majority && hurry ? ask_the_rest() : steps{};
+    if (ours >= majority) return raise_higher();
+    if (ours + coming + left < majority) return refuse(kind_of_refusal());
+    return ours + coming < majority && hurry ? ask_the_rest() : steps{};
   }
-  if (holds_same(raise_to_)) return conclude(raise_to_, now);
-  const auto raised =
-      count([&](const place& p) { return p.is == state::holds && p.token == raise_to_; });
+  const auto raised = holding_with(raise_to_);
+  if (raised >= majority) return conclude(raise_to_, now);
   auto more = raise_newcomers();
   const auto rising = count(
       [&](const place& p) { return p.is == state::holds && p.raising == raise_to_ && !p.silent; });
@@ -296,24 +293,26 @@ quorum_outcome quorum_machine::kind_of_refusal() const noexcept {
 }
 
 quorum_machine::steps quorum_machine::refuse(quorum_outcome how) {
+  if (!goes_on(how) || holding() > 0 || raise_to_ != 0) return give_back(how);
   outcome_ = how;
-  const bool waits = rule_.claim_ttl > duration::zero() && how == quorum_outcome::busy;
-  const bool has_something = count([](const place& p) { return p.is == state::holds; }) > 0;
-  if (waits && !has_something && raise_to_ == 0) return {};
-  return give_back(how);
+  return {};
+}
+
+bool quorum_machine::goes_on(quorum_outcome how) const noexcept {
+  return rule_.claim_ttl > duration::zero() && how == quorum_outcome::busy;
 }
 
 quorum_machine::steps quorum_machine::give_back(quorum_outcome how) {
   outcome_ = how;
   over_ = true;
-  const bool waits = rule_.claim_ttl > duration::zero() && how == quorum_outcome::busy;
   if (how == quorum_outcome::late && granted_.token == fencing_token{}) {
     granted_ = {{}, rule_.ttl, asks_.at};
   }
   steps all;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     // Where it is in line as well: nobody must be called by this id any more.
-    if (may_hold(i) || (waits && was_asked(i))) all.push_back({quorum_step::verb::release, i, 0});
+    const bool in_line = goes_on(how) && was_asked(i);
+    if (may_hold(i) || in_line) all.push_back({quorum_step::verb::release, i, 0});
   }
   return all;
 }
@@ -340,8 +339,7 @@ busy quorum_machine::met() const {
   }
   std::sort(remaining.begin(), remaining.end());
   const auto majority = majority_of(places_.size());
-  const auto free = count([](const place& p) { return p.is == state::holds; });
-  const auto needed = free < majority ? majority - free : 1;
+  const auto needed = holding() < majority ? majority - holding() : 1;
   if (remaining.size() >= needed) who.remaining = remaining[needed - 1];
   return who;
 }

@@ -176,7 +176,8 @@ class quorum_machine {
   };
 
   [[nodiscard]] static bool is_awaited(const place& one) noexcept;
-  [[nodiscard]] bool holds_same(std::uint64_t token) const noexcept;
+  [[nodiscard]] std::size_t holding() const noexcept;
+  [[nodiscard]] std::size_t holding_with(std::uint64_t token) const noexcept;
   void take(place& from, vote v);
   [[nodiscard]] quorum_step acquire(std::size_t node);
   [[nodiscard]] steps evaluate(time_point now);
@@ -185,6 +186,8 @@ class quorum_machine {
   [[nodiscard]] steps raise_higher();
   [[nodiscard]] steps raise_newcomers();
   [[nodiscard]] steps refuse(quorum_outcome how);
+  // Whether the acquisition does, in line: by this attempt or by the next.
+  [[nodiscard]] bool goes_on(quorum_outcome how) const noexcept;
   [[nodiscard]] steps give_back(quorum_outcome how);
   [[nodiscard]] quorum_outcome kind_of_refusal() const noexcept;
   [[nodiscard]] std::size_t count(auto&& which) const;

@@ -7,6 +7,7 @@
 #include "redlock_scripts.hpp"
 #include "sim/beside_redis.hpp"
 #include "sim/random.hpp"
+#include "stores/redlock/node_set.hpp"
 #include "stores/redlock/place_in_line.hpp"
 
 namespace holdfast::sim {

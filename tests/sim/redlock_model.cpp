@@ -191,7 +191,7 @@ void redlock_model::read_verdict(std::size_t lock, stores::attempt& who, vote_mo
     if (mine.line) stop_waiting(who, mine);
     auto& kept = here.held[who.id];
     const auto asked = asked_of(machine);
-    kept.at = asked | (mine.line ? mine.line->at.load() : 0);
+    kept.at = asked;
     kept.token = got.token;
     if (mine.line && mine.line->joined) kept.entry = mine.line->entry(who.id);
     if (!machine.asked_all()) fill_in({lock, who.id, got.ttl}, got.token, asked);
@@ -412,8 +412,10 @@ std::vector<std::vector<redlock_model::extension>> redlock_model::read_extension
     if (read_refusal(answer) || answer.items.size() != leases.size() + 2) continue;
     for (std::size_t l = 0; l < leases.size(); ++l) {
       const auto& one = answer.items[l + 2];
-      const bool extended = one.type == reply::kind::text;
-      said[l][i] = {true, extended ? one.text : std::string{}, !extended && one.integer != 0};
+      const auto holder = stores::redis::parse_holder(one.text);
+      said[l][i] = one.type == reply::kind::text
+                       ? extension{true, one.text, holder ? holder->token : fencing_token{}, false}
+                       : extension{true, {}, {}, one.integer != 0};
     }
   }
   if (without_.own_round) {
@@ -442,24 +444,20 @@ stores::renewal redlock_model::judge(const renewing& one, core::time_point count
   for (std::size_t i = 0; i < said.size(); ++i) {
     if (!said[i].known) {
       round.on_silence(i);
-    } else if (const auto holder = stores::redis::parse_holder(said[i].value);
-               !said[i].value.empty()) {
-      round.on_extended(i, holder ? holder->token : fencing_token{});
+    } else if (!said[i].value.empty()) {
+      round.on_extended(i, said[i].token);
     } else {
       round.on_answer(i, said[i].taken ? answer::taken : answer::gone);
       if (!said[i].taken) gone.push_back(i);
     }
   }
   const auto result = round.result();
-  const auto value = round.best() ? said[*round.best()].value : std::string{};
-  const bool repairs_unsure = without_.repair_sure && !value.empty();
+  const auto best = round.best() ? said[*round.best()] : extension{};
+  const bool repairs_unsure = without_.repair_sure && !best.value.empty();
   for (const auto node : repairs_unsure ? gone : round.to_repair())
-    repair(node, one, value);
-  if (without_.one_answer && result == outcome::renewed) ask_twice(one, said, value);
-  if (result == outcome::renewed) {
-    const auto holder = stores::redis::parse_holder(value);
-    return {true, loss::none, one.ttl, counted_from, holder ? holder->token : fencing_token{}};
-  }
+    repair(node, one, best.value);
+  if (without_.one_answer && result == outcome::renewed) ask_twice(one, said, best.value);
+  if (result == outcome::renewed) return {true, loss::none, one.ttl, counted_from, best.token};
   if (result == outcome::lost) {
     // What is left of it on a minority is in everybody's way.
     release_later(one.lock, one.id, core::after(in_.now(), one.ttl));

@@ -62,6 +62,7 @@ class redlock_model final : public client_model, public voter_calls {
   struct extension {
     bool known = false;
     std::string value{};
+    fencing_token token{};
     bool taken = false;
   };
 

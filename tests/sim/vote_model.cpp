@@ -167,7 +167,6 @@ void vote_model::give_back(std::string_view stays_as) {
 }
 
 void vote_model::send_acquire(std::size_t node) {
-  if (who_.line) who_.line->at |= stores::redlock::only(node);
   all()[node]->habit.on_asked(in().now());
   client_.acquire_sent(who_.id);
   send(node, places_[node].asked_with, to_acquire);

@@ -7,6 +7,7 @@
 #include "core/quorum_machine.hpp"
 #include "sim/client_model.hpp"
 #include "sim/round_model.hpp"
+#include "stores/redlock/node_set.hpp"
 #include "stores/redlock/place_in_line.hpp"
 
 namespace holdfast::sim {

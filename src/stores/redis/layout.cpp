@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/types.hpp"
+#include "stores/redis/script_values.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -144,24 +145,17 @@ constexpr std::size_t holder_at = joined_at + joined_digits + 1;
 static_assert(claim_at == 33 && block_at == 42 && layout_at == 46 && inbox_at == 49 &&
               joined_at == 97 && holder_at == 111);
 
-void append_digits(std::string& to, std::uint64_t value, std::size_t width) {
-  const auto digits = std::to_string(value);
-  if (digits.size() < width) to.append(width - digits.size(), '0');
-  to += digits;
-  to += ';';
-}
-
 }  // namespace
 
 std::string queue_entry::text() const {
   std::string to{id.text()};
   to += ';';
-  append_digits(to, static_cast<std::uint64_t>(claim.count()), claim_digits);
-  append_digits(to, block, block_digits);
-  append_digits(to, layout_written, layout_digits);
+  to += digits(static_cast<std::uint64_t>(claim.count()), claim_digits) + ';';
+  to += digits(block, block_digits) + ';';
+  to += digits(layout_written, layout_digits) + ';';
   to += inbox;
   to += ';';
-  append_digits(to, static_cast<std::uint64_t>(joined.count()), joined_digits);
+  to += digits(static_cast<std::uint64_t>(joined.count()), joined_digits) + ';';
   to += holder;
   return to;
 }

@@ -11,6 +11,11 @@ std::string milliseconds_text(core::duration value) {
   return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(value).count());
 }
 
+std::string digits(std::uint64_t value, std::size_t width) {
+  const auto text = std::to_string(value);
+  return text.size() < width ? std::string(width - text.size(), '0') + text : text;
+}
+
 std::uint64_t read_number(std::string_view text) noexcept {
   std::uint64_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);

@@ -16,6 +16,8 @@ namespace holdfast::stores::redis {
 // Milliseconds, rounded up: a server must not let go before we think it does.
 [[nodiscard]] std::string milliseconds_text(core::duration value);
 
+// With leading zeros: read by the positions of fields.
+[[nodiscard]] std::string digits(std::uint64_t value, std::size_t width);
 // What is no number is 0.
 [[nodiscard]] std::uint64_t read_number(std::string_view text) noexcept;
 // Empty: no expiry.

@@ -115,18 +115,16 @@ request redlock_lock::raise_request(std::size_t node, const core::owner_id& id,
 }
 
 request redlock_lock::release_request(std::size_t node, const core::owner_id& id,
-                                      std::string_view leaves_as, std::string_view stays_as,
-                                      std::string_view ticket) const {
-  const auto now = wall_ms_text();
+                                      const release_words& words) const {
   const std::array<std::string_view, 3> keys{key_, record_key, queue_key_};
   const std::array<std::string_view, 8> args{set_->nodes()[node].config,
                                              counter_field_,
                                              id.text(),
                                              layout_text,
-                                             now,
-                                             leaves_as,
-                                             stays_as,
-                                             ticket};
+                                             words.since,
+                                             words.leaves_as,
+                                             words.stays_as,
+                                             words.ticket};
   return {scripts::release, keys, args};
 }
 
@@ -186,15 +184,16 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   mine.votes.reset();
   if (verdict.outcome == core::quorum_outcome::granted) {
     if (mine.line) stop_waiting(who, mine);
+    const auto asked = votes->asked();
     {
       const std::lock_guard guard{m_};
       // Not made anew: a vote that came late may have noted that it is in line (leaves_line).
       auto& kept = held_[who.id];
-      kept.at = verdict.asked | (mine.line ? mine.line->at.load() : 0);
+      kept.at = asked;
       kept.token = verdict.granted.token;
       if (mine.line && mine.line->joined) kept.entry = mine.line->entry(who.id);
     }
-    if (verdict.asked != set_->everybody()) fill_in(who, verdict.granted, verdict.asked);
+    if (asked != set_->everybody()) fill_in(who, verdict.granted, asked);
     return core::answer{verdict.granted};
   }
   votes->give_back({});
@@ -225,7 +224,7 @@ void redlock_lock::begin_again(attempt& who, waiting& mine) {
   const auto since = runtime::now();
   mine.line->joined = true;
   before->give_back(mine.line->entry(who.id));
-  mine.votes->stand(before->look().asked, since);
+  mine.votes->stand(before->asked(), since);
   set_->waiting().forget(was);
   const std::lock_guard guard{m_};
   held_.erase(was);
@@ -249,14 +248,15 @@ void redlock_lock::leave_line(const attempt& who, waiting& mine) {
   stop_waiting(who, mine);
   const auto line = std::exchange(mine.line, nullptr);
   if (!line->joined) return;
-  give_back(who.id, line->entry(who.id), set_->everybody(), core::after(runtime::now(), who.ttl));
+  give_back(who.id, {.leaves_as = line->entry(who.id)}, set_->everybody(),
+            core::after(runtime::now(), who.ttl));
 }
 
-void redlock_lock::give_back(const core::owner_id& id, std::string_view entry, node_mask at,
+void redlock_lock::give_back(const core::owner_id& id, const release_words& words, node_mask at,
                              core::time_point give_up) {
   for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
     if (!has(at, i)) continue;
-    set_->nodes()[i].calls->send_for_sure(release_request(i, id, entry), give_up, nullptr);
+    set_->nodes()[i].calls->send_for_sure(release_request(i, id, words), give_up, nullptr);
   }
   set_->watch_replies();
 }
@@ -269,10 +269,10 @@ void redlock_lock::wait(attempt& who, core::time_point until, const std::stop_to
 result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
   auto& mine = memory_of(who);
   mine.votes.reset();
-  std::string entry;
+  release_words words;
   if (mine.line) {
     stop_waiting(who, mine);
-    entry = mine.line->entry(who.id);
+    words.leaves_as = mine.line->entry(who.id);
   }
   {
     const std::lock_guard guard{m_};
@@ -283,7 +283,7 @@ result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
     give_back(id, {}, set_->everybody(), give_up);
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i)
-    asked->ask(i, release_request(i, who.id, entry), give_up);
+    asked->ask(i, release_request(i, who.id, words), give_up);
   const auto answers = asked->gather(until);
   set_->watch_replies();
   const auto confirmed =
@@ -296,8 +296,9 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
   // A node that is away now must not have it when it comes back.
   const auto give_up = core::after(runtime::now(), set_->config.max_ttl);
   const auto asked = set_->ask_all();
+  const release_words words{.leaves_as = entry};
   for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    if (has(at, i)) asked->ask(i, release_request(i, id, entry), give_up);
+    if (has(at, i)) asked->ask(i, release_request(i, id, words), give_up);
   }
   const auto answers = asked->gather(until, set_->majority(), is_ours_to_release);
   set_->watch_replies();
@@ -328,7 +329,7 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
 
 void redlock_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
   const auto [at, token, entry] = take_out(id);
-  give_back(id, entry, at, give_up);
+  give_back(id, {.leaves_as = entry}, at, give_up);
 }
 
 redlock_lock::ours redlock_lock::take_out(const core::owner_id& id) {
@@ -359,44 +360,6 @@ void redlock_lock::forget(const core::owner_id& id) noexcept {
   held_.erase(id);
   std::erase_if(handed_on_, [&](const auto& one) { return one.second < now; });
   handed_on_[id] = core::after(now, set_->config.max_ttl);
-}
-
-std::vector<node_view> redlock_lock::look(core::time_point until) {
-  const auto answers = set_->inspect({&key_, 1}, until);
-  std::vector<node_view> views;
-  for (std::size_t i = 0; i < answers.size(); ++i)
-    views.push_back(read_views(answers[i], 1, set_->names()[i], set_->set()).front());
-  return views;
-}
-
-result<lock_status> redlock_lock::inspect(core::time_point until) {
-  return judge_status(key_.substr(set_->config.prefix.size()), look(until));
-}
-
-result<void> redlock_lock::break_with(fencing_token token, core::time_point until) {
-  // Who it is first: nodes that were not raised know it by another token.
-  const auto views = look(until);
-  auto status = judge_status({}, views);
-  if (!status) return fail(std::move(status.error()));
-  if (!status->holder) return fail(errc::not_held, "nobody holds the lock; nothing was changed");
-  if (status->holder->foreign) {
-    return fail(errc::not_held,
-                "the lock is held by another kind of client, which has no token; nothing was "
-                "changed: release it there, or delete the keys by hand");
-  }
-  if (status->holder->token != token) {
-    return fail(errc::not_held, "the lock is held with token " + to_string(status->holder->token) +
-                                    ", not " + to_string(token) + "; nothing was changed");
-  }
-  std::optional<core::owner_id> owner;
-  for (const auto& one : views) {
-    const auto holder = redis::parse_holder(one.value);
-    if (holder && holder->token == token) owner = owner_in(one.value);
-  }
-  if (!owner) return fail(errc::not_held, "the lock has changed hands; nothing was changed");
-  auto said = release(*owner, until);
-  if (!said) return fail(std::move(said.error()));
-  return {};
 }
 
 }  // namespace holdfast::stores::redlock

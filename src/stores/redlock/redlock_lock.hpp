@@ -18,8 +18,9 @@ namespace holdfast::stores::redlock {
 // What became of a renewal on one node.
 struct extension {
   bool known = false;
-  std::string value{};  // extended; empty: not
-  bool taken = false;   // not extended: somebody else has it
+  std::string value{};    // extended; empty: not
+  fencing_token token{};  // in it
+  bool taken = false;     // not extended: somebody else has it
 };
 [[nodiscard]] extension read_extension(const redisReply& answer);
 
@@ -41,6 +42,8 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   void forget(const core::owner_id& id) noexcept override;
 
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
+  // By our wall clock, as the nodes keep it.
+  [[nodiscard]] static std::string wall_ms_text();
   // One lease's renewal from what the nodes said; a failure if that is not known. `ttl` was asked
   // for, and counts from when the first request left.
   [[nodiscard]] result<renewal> judge(const core::owner_id& id, core::duration ttl,
@@ -62,11 +65,13 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
                                         const acquire_words& words) const;
   [[nodiscard]] request raise_request(std::size_t node, const core::owner_id& id,
                                       std::uint64_t to) const;
-  // `leaves_as`, `stays_as`: standing asks to take out of the line, and to put into it.
+  // And one release: standing asks to take out of the line, and to put into it.
+  struct release_words {
+    std::string leaves_as{}, stays_as{}, ticket{};
+    std::string since = wall_ms_text();  // the same for the next one on all nodes
+  };
   [[nodiscard]] request release_request(std::size_t node, const core::owner_id& id,
-                                        std::string_view leaves_as = {},
-                                        std::string_view stays_as = {},
-                                        std::string_view ticket = {}) const;
+                                        const release_words& words) const;
 
  private:
   struct waiting;
@@ -74,7 +79,6 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
                                        std::uint64_t proposal) const;
   // As the nodes keep it.
   [[nodiscard]] std::string describe_us(std::string_view label) const;
-  [[nodiscard]] static std::string wall_ms_text();
   [[nodiscard]] waiting& memory_of(attempt& who) const;
   [[nodiscard]] std::shared_ptr<place_in_line> join_line(const attempt& who, waiting& mine) const;
   // Begins to vote with this id.
@@ -84,7 +88,7 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   // It waits no more.
   void stop_waiting(const attempt& who, waiting& mine);
   void leave_line(const attempt& who, waiting& mine);
-  void give_back(const core::owner_id& id, std::string_view entry, node_mask at,
+  void give_back(const core::owner_id& id, const release_words& words, node_mask at,
                  core::time_point give_up);
   [[nodiscard]] std::vector<node_view> look(core::time_point until);
   // None: it is not known here.

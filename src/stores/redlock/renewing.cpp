@@ -18,8 +18,9 @@ using redis::text_of;
 }  // namespace
 
 extension read_extension(const redisReply& answer) {
-  if (answer.type == REDIS_REPLY_STRING) return {true, std::string{text_of(answer)}, false};
-  return {true, {}, answer.integer != 0};
+  if (answer.type != REDIS_REPLY_STRING) return {true, {}, {}, answer.integer != 0};
+  const auto holder = redis::parse_holder(text_of(answer));
+  return {true, std::string{text_of(answer)}, holder ? holder->token : fencing_token{}, false};
 }
 
 // Not at once: most leases that are taken often are given back before that, and need it never.
@@ -68,8 +69,8 @@ result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl
   for (std::size_t i = 0; i < said.size(); ++i) {
     if (!said[i].known) {
       round.on_silence(i);
-    } else if (const auto holder = redis::parse_holder(said[i].value); !said[i].value.empty()) {
-      round.on_extended(i, holder ? holder->token : fencing_token{});
+    } else if (!said[i].value.empty()) {
+      round.on_extended(i, said[i].token);
     } else {
       round.on_answer(
           i, said[i].taken ? core::renewal_round::said::taken : core::renewal_round::said::gone);
@@ -77,11 +78,10 @@ result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl
   }
   switch (round.result()) {
     case outcome::renewed: {
-      const auto& value = said[*round.best()].value;
+      const auto& best = said[*round.best()];
       for (const auto node : round.to_repair())
-        repair(node, id, value, ttl);
-      const auto holder = redis::parse_holder(value);
-      return renewal{true, loss::none, ttl, counted_from, holder ? holder->token : fencing_token{}};
+        repair(node, id, best.value, ttl);
+      return renewal{true, loss::none, ttl, counted_from, best.token};
     }
     case outcome::lost:
       // What is left of it on a minority is in everybody's way.

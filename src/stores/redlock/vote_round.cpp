@@ -67,7 +67,6 @@ void vote_round::perform(const core::quorum_machine::steps& steps,
       case verb::acquire:
         // Another one failed at once, and that was decisive: this would come after its release.
         if (is_over()) break;
-        if (line_) line_->at |= only(one.node);
         all()[one.node]->note_vote_asked(runtime::now());
         send(one.node, lock_->acquire_request(one.node, id_, *words), to_acquire);
         break;
@@ -75,16 +74,15 @@ void vote_round::perform(const core::quorum_machine::steps& steps,
         send(one.node, lock_->raise_request(one.node, id_, one.token), one.token);
         break;
       case verb::release:
-        release(one.node, {}, {});
+        release(one.node, {});
         break;
     }
   }
 }
 
-void vote_round::release(std::size_t node, std::string_view leaves_as, std::string_view stays_as) {
-  set_->nodes()[node].calls->send_for_sure(
-      lock_->release_request(node, id_, leaves_as, stays_as, line_ ? line_->ticket : ""),
-      core::after(runtime::now(), ttl_), nullptr);
+void vote_round::release(std::size_t node, const redlock_lock::release_words& words) {
+  set_->nodes()[node].calls->send_for_sure(lock_->release_request(node, id_, words),
+                                           core::after(runtime::now(), ttl_), nullptr);
   set_->watch_replies();
 }
 
@@ -101,9 +99,10 @@ void vote_round::give_back(std::string_view stays_as) {
     const std::lock_guard guard{m_};
     what.swap(to_give_back_);
   }
-  const auto entry = line_ ? line_->entry(id_) : std::string{};
+  redlock_lock::release_words words;
+  if (line_) words = {line_->entry(id_), std::string{stays_as}, line_->ticket};
   for (const auto& one : what)
-    release(one.node, entry, stays_as);
+    release(one.node, words);
 }
 
 void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
@@ -129,11 +128,11 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
   });
   // Put in line here after it had been served elsewhere: leaves with its lease, or now.
   if (in_line && (over || !line_->waits) && !lock_->leaves_line(id_, line_->entry(id_))) {
-    release(node, line_->entry(id_), {});
+    release(node, {.leaves_as = line_->entry(id_)});
   }
   // Granted here after it was given back: a node that had to be sent the script itself may have run
   // the release before it.
-  if (grants && !followed && !lock_->holds(id_)) release(node, {}, {});
+  if (grants && !followed && !lock_->holds(id_)) release(node, {});
 }
 
 void vote_round::on_silence(std::size_t node) {
@@ -168,6 +167,14 @@ bool vote_round::waits_for(std::size_t node) {
   return machine_.waits_for(node);
 }
 
+node_mask vote_round::asked() {
+  const std::lock_guard guard{m_};
+  node_mask some = 0;
+  for (std::size_t i = 0; i < all().size(); ++i)
+    some |= machine_.was_asked(i) ? only(i) : 0;
+  return some;
+}
+
 std::size_t vote_round::calls_missing() {
   const std::lock_guard guard{m_};
   return machine_.calls_missing();
@@ -176,10 +183,7 @@ std::size_t vote_round::calls_missing() {
 vote_round::verdict vote_round::look() {
   const std::lock_guard guard{m_};
   verdict v{
-      machine_.outcome(), machine_.over(), machine_.granted(), machine_.highest_seen(), 0, {}, {}};
-  for (std::size_t i = 0; i < all().size(); ++i) {
-    if (machine_.was_asked(i)) v.asked |= only(i);
-  }
+      machine_.outcome(), machine_.over(), machine_.granted(), machine_.highest_seen(), {}, {}};
   if (v.outcome == core::quorum_outcome::busy) v.met = machine_.met();
   if (v.outcome == core::quorum_outcome::failed) {
     v.why = machine_.why(set_->names(), set_->config.node_timeout);

@@ -31,7 +31,6 @@ class vote_round final : public round {
     bool over;  // give_back() is due
     core::grant granted;
     std::uint64_t highest_seen;
-    node_mask asked;
     core::busy met;
     failure why;
   };
@@ -42,6 +41,8 @@ class vote_round final : public round {
   // Where our key may be; puts `stays_as`, if any, in line there. By the one who asked: what that
   // one sends next must come behind it.
   void give_back(std::string_view stays_as);
+  // Where it was, or may have been put in line.
+  [[nodiscard]] node_mask asked();
   // How many more nodes have to call it.
   [[nodiscard]] std::size_t calls_missing();
 
@@ -59,7 +60,7 @@ class vote_round final : public round {
   bool tell(Event event);
   void perform(const core::quorum_machine::steps& steps,
                const std::shared_ptr<const redlock_lock::acquire_words>& words);
-  void release(std::size_t node, std::string_view leaves_as, std::string_view stays_as);
+  void release(std::size_t node, const redlock_lock::release_words& words);
 
   const std::shared_ptr<node_set> set_;
   const std::shared_ptr<redlock_lock> lock_;

@@ -41,12 +41,6 @@ bool in_quarantine(client& looks, std::size_t node, const std::string& because) 
          seen.said.find(because) != std::string::npos;
 }
 
-std::string counter_field(redis_server& node) {
-  const auto fields = node.command({"HKEYS", record});
-  const auto at = fields.find("c:");
-  return at == std::string::npos ? "none" : fields.substr(at, fields.find('\n', at) - at);
-}
-
 // The counter of a lock on one node; 0 if it has none.
 std::uint64_t counter(redis_server& node) {
   const auto fields = node.command({"HGETALL", record});

@@ -18,12 +18,6 @@ namespace {
 
 constexpr auto record = "holdfast:{redlock}:node";
 
-std::string counter_field(redis_server& node) {
-  const auto fields = node.command({"HKEYS", record});
-  const auto at = fields.find("c:");
-  return at == std::string::npos ? "" : fields.substr(at, fields.find('\n', at) - at);
-}
-
 }  // namespace
 
 // Scenario 25. A vote reads the lock in a way that does not tell another type from nothing.

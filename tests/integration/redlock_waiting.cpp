@@ -41,17 +41,12 @@ class RedlockWaiting : public ::testing::Test {
   std::string release(std::size_t node, const std::string& leaves_as, const std::string& stays_as) {
     auto& at = set_[node];
     return at.command({"EVAL", std::string{stores::redlock::scripts::release.source}, "3", "orders",
-                       record, line, at.command({"HGET", record, "config"}), counter_field(node),
-                       somebody, "1", "0", leaves_as, stays_as, "7",
+                       record, line, at.command({"HGET", record, "config"}),
+                       counter_field(set_[node]), somebody, "1", "0", leaves_as, stays_as, "7",
                        at.command({"HGET", record, "run"})});
   }
-  std::string counter_field(std::size_t node) {
-    const auto fields = set_[node].command({"HKEYS", record});
-    const auto at = fields.find("c:");
-    return at == std::string::npos ? "" : fields.substr(at, fields.find('\n', at) - at);
-  }
   void set_counter(std::size_t node, std::uint64_t to) {
-    (void)set_[node].command({"HSET", record, counter_field(node), std::to_string(to)});
+    (void)set_[node].command({"HSET", record, counter_field(set_[node]), std::to_string(to)});
   }
   std::string value(std::size_t node) { return set_[node].command({"GET", "orders"}); }
 
@@ -66,6 +61,15 @@ class RedlockWaiting : public ::testing::Test {
   }
   std::future<lease> waiter() {
     return std::async(std::launch::async, [this] { return waits_.mutex("orders").acquire(); });
+  }
+  // Who comes to a lock that is taken everywhere.
+  std::future<lease> waiter_behind_somebody() {
+    (void)acquire_once();
+    for (std::size_t node = 0; node < set_.size(); ++node)
+      take(node);
+    auto next = waiter();
+    EXPECT_TRUE(are_in_line(1, set_.size()));
+    return next;
   }
   static bool over(const std::future<lease>& one) {
     return eventually([&] { return one.wait_for(0s) == std::future_status::ready; });
@@ -113,11 +117,7 @@ TEST_F(RedlockWaiting, TokensThatDifferAreRaised) {
 
 // Who gave it back died half-way, or some nodes did not hear of it.
 TEST_F(RedlockWaiting, VoteOfAMinorityIsNoGrant) {
-  (void)acquire_once();
-  for (const std::size_t node : {0, 1, 2})
-    take(node);
-  auto next = waiter();
-  ASSERT_TRUE(are_in_line(1, 3));
+  auto next = waiter_behind_somebody();
   give_back(0);
   const auto first = value(0).substr(0, somebody.size());
   EXPECT_NE(first, somebody);
@@ -131,11 +131,7 @@ TEST_F(RedlockWaiting, VoteOfAMinorityIsNoGrant) {
 
 // The counterexample of models/redlock_renew.pml: a node where it was in line still.
 TEST_F(RedlockWaiting, NodeThatVotedForItAgainSinceDoesNotCountInARenewal) {
-  (void)acquire_once();
-  for (const std::size_t node : {0, 1, 2})
-    take(node);
-  auto next = waiter();
-  ASSERT_TRUE(are_in_line(1, 3));
+  auto next = waiter_behind_somebody();
   for (const std::size_t node : {0, 1})
     (void)set_[node].command({"DEL", "orders"});
   lease held = next.get();

@@ -39,6 +39,12 @@ std::uint64_t redlock_nodes::calls_of_all(const std::string& command_name) const
   return sum;
 }
 
+std::string counter_field(redis_server& node) {
+  const auto fields = node.command({"HKEYS", "holdfast:{redlock}:node"});
+  const auto at = fields.find("c:");
+  return at == std::string::npos ? "" : fields.substr(at, fields.find('\n', at) - at);
+}
+
 std::vector<endpoint> redlock_nodes::where() const {
   std::vector<endpoint> all;
   for (const auto& one : servers_)

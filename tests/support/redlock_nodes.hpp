@@ -15,6 +15,9 @@ struct redlock_nodes_options {
   bool init = true;                         // let them vote at once
 };
 
+// The field of a node's record that is the counter of the one lock it has had; empty: none yet.
+[[nodiscard]] std::string counter_field(redis_server& node);
+
 // Not thread-safe.
 class redlock_nodes {
  public:

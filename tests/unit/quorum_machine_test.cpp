@@ -3,18 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/quorum_votes.hpp"
+
 using namespace std::chrono_literals;
 
 namespace holdfast::test {
 
 namespace {
-
-using core::quorum_machine;
-using core::quorum_outcome;
-using core::quorum_step;
-using core::vote;
-using verb = quorum_step::verb;
-using kind = vote::kind;
 
 constexpr core::time_point now{1h};
 constexpr std::uint64_t p = 100;
@@ -33,8 +28,6 @@ quorum_machine machine_asking(std::vector<std::size_t> first) {
 }
 
 vote fresh() { return {.what = kind::fresh, .counter = p}; }
-vote stale(std::uint64_t counter) { return {.what = kind::stale, .counter = counter}; }
-vote raised(std::uint64_t to) { return {.what = kind::raised, .counter = to, .asked = to}; }
 vote not_raised(std::uint64_t to, std::uint64_t counter) {
   return {.what = kind::not_raised, .counter = counter, .asked = to};
 }
@@ -50,16 +43,6 @@ vote failed(errc code, std::string why) {
 vote refused(errc code, std::string why) {
   return {.what = kind::refused, .why = {code, std::move(why), {}}};
 }
-
-std::vector<std::size_t> nodes_of(const quorum_machine::steps& all, verb what) {
-  std::vector<std::size_t> nodes;
-  for (const auto& one : all) {
-    if (one.what == what) nodes.push_back(one.node);
-  }
-  return nodes;
-}
-
-using list = std::vector<std::size_t>;
 
 }  // namespace
 

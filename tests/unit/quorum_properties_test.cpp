@@ -14,20 +14,13 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include "core/quorum_machine.hpp"
+#include "unit/quorum_votes.hpp"
 
 using namespace std::chrono_literals;
 
 namespace holdfast::test {
 
 namespace {
-
-using core::quorum_machine;
-using core::quorum_outcome;
-using core::quorum_step;
-using core::vote;
-using verb = quorum_step::verb;
-using kind = vote::kind;
 
 // What a node may do wrong, for negative controls.
 enum class mutant {

@@ -1,21 +1,13 @@
 // One attempt on N nodes that waits: it stands in line, nodes call it, and it asks again.
 #include <gtest/gtest.h>
 
-#include "core/quorum_machine.hpp"
+#include "unit/quorum_votes.hpp"
 
 using namespace std::chrono_literals;
 
 namespace holdfast::test {
 
 namespace {
-
-using core::quorum_machine;
-using core::quorum_outcome;
-using core::quorum_step;
-using core::vote;
-using verb = quorum_step::verb;
-using kind = vote::kind;
-using list = std::vector<std::size_t>;
 
 constexpr core::time_point start{1h};
 constexpr core::duration ttl = 1s;
@@ -24,21 +16,11 @@ constexpr std::uint64_t p = 100;  // of the first ask
 constexpr std::uint64_t c = 50;   // the nodes' counter when it is first answered
 
 vote fresh() { return {.what = kind::fresh}; }
-vote stale(std::uint64_t counter) { return {.what = kind::stale, .counter = counter}; }
-vote raised(std::uint64_t to) { return {.what = kind::raised, .counter = to, .asked = to}; }
 vote not_ours() { return {.what = kind::not_ours}; }
 vote busy(std::uint64_t counter = c, core::duration remaining = 1s) {
   return {.what = kind::busy, .counter = counter, .remaining = remaining};
 }
 vote failed(errc code) { return {.what = kind::failed, .why = {code, "broken", {}}}; }
-
-list nodes_of(const quorum_machine::steps& all, verb what) {
-  list nodes;
-  for (const auto& one : all) {
-    if (one.what == what) nodes.push_back(one.node);
-  }
-  return nodes;
-}
 
 quorum_machine waiting(std::size_t nodes) {
   return quorum_machine{{.nodes = nodes, .ttl = ttl, .claim_ttl = claim}};
@@ -60,6 +42,19 @@ quorum_machine standing() { return standing(3, {0, 1, 2}); }
 
 quorum_machine::steps ask_again(quorum_machine& m, core::duration later, std::uint64_t q = p + 1) {
   return m.ask({.proposal = q, .at = start + later});
+}
+
+// Called with 51 by two nodes, of which one answers its second ask with this counter.
+quorum_machine called_and_found(std::uint64_t counter, bool heard_first) {
+  auto m = standing();
+  (void)ask_again(m, 50ms);
+  (void)m.on_vote(1, busy(), start + 50ms);
+  (void)m.on_vote(2, busy(), start + 50ms);
+  if (heard_first) m.on_call(0, 51);
+  EXPECT_TRUE(m.on_vote(0, stale(counter), start + 60ms).empty());
+  if (!heard_first) m.on_call(0, 51);
+  m.on_call(1, 51);
+  return m;
 }
 
 void expect_granted(const quorum_machine& m, std::uint64_t token, core::time_point from,
@@ -216,14 +211,7 @@ TEST(QuorumCalls, OfNodesThatNeverAnsweredCountFromTheFirstAsk) {
 // Asked again, it was found to hold the key: that it was called there is known already, or later.
 TEST(QuorumCalls, KeepTheirTokenOnANodeThatAnswersStaleIfItsCounterIsTheSame) {
   for (const bool heard_first : {true, false}) {
-    auto m = standing();
-    (void)ask_again(m, 50ms);
-    (void)m.on_vote(1, busy(), start + 50ms);
-    (void)m.on_vote(2, busy(), start + 50ms);
-    if (heard_first) m.on_call(0, 51);
-    EXPECT_TRUE(m.on_vote(0, stale(51), start + 60ms).empty());
-    if (!heard_first) m.on_call(0, 51);
-    m.on_call(1, 51);
+    auto m = called_and_found(51, heard_first);
     EXPECT_TRUE(ask_again(m, 100ms).empty()) << heard_first;
     expect_granted(m, 51, start + 50ms, claim);
   }
@@ -231,14 +219,7 @@ TEST(QuorumCalls, KeepTheirTokenOnANodeThatAnswersStaleIfItsCounterIsTheSame) {
 
 TEST(QuorumCalls, LoseTheirTokenOnANodeThatAnswersStaleWithAnotherCounter) {
   for (const bool heard_first : {true, false}) {
-    auto m = standing();
-    (void)ask_again(m, 50ms);
-    (void)m.on_vote(1, busy(), start + 50ms);
-    (void)m.on_vote(2, busy(), start + 50ms);
-    if (heard_first) m.on_call(0, 51);
-    EXPECT_TRUE(m.on_vote(0, stale(52), start + 60ms).empty());
-    if (!heard_first) m.on_call(0, 51);
-    m.on_call(1, 51);
+    auto m = called_and_found(52, heard_first);
     EXPECT_EQ(nodes_of(ask_again(m, 100ms), verb::raise), (list{0, 1})) << heard_first;
   }
 }

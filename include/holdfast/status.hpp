@@ -59,7 +59,7 @@ struct lock_status {
   // How long until the store lets go by itself. Empty while held: it never does.
   std::optional<std::chrono::milliseconds> remaining{};
   std::size_t waiting = 0;        ///< how many wait, some of them perhaps gone without a word
-  std::vector<waiter> waiters{};  ///< those, first come first; at most 100, none on a quorum
+  std::vector<waiter> waiters{};  ///< those, first come first; at most 100
   // On a quorum: every node, as the URL names them. Empty for a store that has no nodes.
   std::vector<lock_on_node> nodes{};
 };

@@ -27,6 +27,9 @@
 
 namespace holdfast::stores {
 
+// Waiters of a lock that are shown one by one; beyond it they are only counted.
+inline constexpr std::size_t waiters_shown_max = 100;
+
 // One acquisition, from its first ask to its grant or withdrawal.
 struct attempt {
   core::owner_id id;

@@ -81,8 +81,9 @@ class script_source {
         return {&scripts::counters, {record}, {config()}};
       case 14:
         if (random_.chance(500)) {
-          return {
-              &scripts::inspect, {record, lock, queue, "none", "none", queue, lock}, {config()}};
+          return {&scripts::inspect,
+                  {record, lock, queue, "none", "none", queue, lock},
+                  {config(), "2"}};
         }
         return {&scripts::enrol, {record}, {ours, "n1,n2,n3", max_ttl}};
       case 15: {

@@ -221,12 +221,14 @@ class word_source {
         {"ZREM", "k", "v", "v"},
         {"ZCARD", "k"},
         {"ZPOPMIN", "k"},
+        {"ZRANGE", "k", "n", "n", "WITHSCORES"},
         {"RPUSH", "k", "v"},
         {"RPUSH", "k", "v", "v", "v"},
         {"LPOP", "k"},
         {"RPOP", "k"},
         {"LLEN", "k"},
         {"LINDEX", "k", "n"},
+        {"LRANGE", "k", "n", "n"},
         {"LREM", "k", "n", "v"},
         {"TIME"},
         {"PUBLISH", "c", "v"},
@@ -386,7 +388,9 @@ class script_source {
                 {id, random_.chance(50) ? "0" : ttl(), owner(), ttl()}};
       case 9:
         if (random_.chance(500)) {
-          return {&scripts::inspect, {keys.lock, other().lock, keys.queue, "none"}, {}};
+          return {&scripts::inspect,
+                  {keys.lock, keys.queue, "none", "none", keys.queue, keys.lock},
+                  {"2"}};
         }
         return {&scripts::break_, four, {token}};
     }

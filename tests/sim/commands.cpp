@@ -285,6 +285,30 @@ reply lindex(call_context& in, words args) {
   return reply::of((*found.value)[static_cast<std::size_t>(at)]);
 }
 
+// "from to", both counted from the end if below 0: the first, and one past the last.
+std::optional<std::pair<std::size_t, std::size_t>> range(words args, std::size_t length) {
+  const auto from = integer(args[0]);
+  const auto to = integer(args[1]);
+  if (!from || !to) return std::nullopt;
+  const auto all = static_cast<std::int64_t>(length);
+  const auto first = std::max<std::int64_t>(0, *from < 0 ? all + *from : *from);
+  const auto last = std::min(all - 1, *to < 0 ? all + *to : *to);
+  if (first > last) return std::pair<std::size_t, std::size_t>{0, 0};
+  return std::pair{static_cast<std::size_t>(first), static_cast<std::size_t>(last) + 1};
+}
+
+reply lrange(call_context& in, words args) {
+  if (!range(args.subspan(1), 0)) return not_an_integer();
+  const auto found = look<stored::list>(in, args[0]);
+  if (found.wrong) return wrong_type();
+  if (found.value == nullptr) return reply::list({});
+  const auto [first, end] = *range(args.subspan(1), found.value->size());
+  std::vector<reply> some;
+  for (auto i = first; i < end; ++i)
+    some.push_back(reply::of((*found.value)[i]));
+  return reply::list(std::move(some));
+}
+
 reply lrem(call_context& in, words args) {
   const auto count = integer(args[1]);
   if (!count) return not_an_integer();
@@ -379,6 +403,25 @@ reply zcard(call_context& in, words args) {
                                           : static_cast<std::int64_t>(found.value->scores.size()));
 }
 
+reply zrange_with_scores(call_context& in, words args) {
+  if (args[3] != "WITHSCORES") return reply::error("ERR syntax error");
+  if (!range(args.subspan(1), 0)) return not_an_integer();
+  const auto found = look<stored::sorted_set>(in, args[0]);
+  if (found.wrong) return wrong_type();
+  if (found.value == nullptr) return reply::list({});
+  const auto [first, end] = *range(args.subspan(1), found.value->order.size());
+  std::vector<reply> some;
+  std::size_t i = 0;
+  for (const auto& [value, name] : found.value->order) {
+    if (i >= first && i < end) {
+      some.push_back(reply::of(name));
+      some.push_back(reply::of(score_text(value)));
+    }
+    ++i;
+  }
+  return reply::list(std::move(some));
+}
+
 reply zpopmin(call_context& in, words args) {
   const auto found = look<stored::sorted_set>(in, args[0]);
   if (found.wrong) return wrong_type();
@@ -426,12 +469,13 @@ constexpr std::array commands{
     command{"HMGET", hmget, 2, any},   command{"HSET", hset, 3, any},
     command{"INFO", info, 0, 1},       command{"LINDEX", lindex, 2, 2},
     command{"LLEN", llen, 1, 1},       command{"LPOP", lpop, 1, 1},
-    command{"LREM", lrem, 3, 3},       command{"MGET", mget, 1, any},
-    command{"PEXPIRE", pexpire, 2, 2}, command{"PTTL", pttl, 1, 1},
-    command{"PUBLISH", publish, 2, 2}, command{"RPOP", rpop, 1, 1},
-    command{"RPUSH", rpush, 2, any},   command{"SET", set, 2, any},
-    command{"TIME", time, 0, 0},       command{"ZADD", zadd, 3, any},
-    command{"ZCARD", zcard, 1, 1},     command{"ZPOPMIN", zpopmin, 1, 1},
+    command{"LRANGE", lrange, 3, 3},   command{"LREM", lrem, 3, 3},
+    command{"MGET", mget, 1, any},     command{"PEXPIRE", pexpire, 2, 2},
+    command{"PTTL", pttl, 1, 1},       command{"PUBLISH", publish, 2, 2},
+    command{"RPOP", rpop, 1, 1},       command{"RPUSH", rpush, 2, any},
+    command{"SET", set, 2, any},       command{"TIME", time, 0, 0},
+    command{"ZADD", zadd, 3, any},     command{"ZCARD", zcard, 1, 1},
+    command{"ZPOPMIN", zpopmin, 1, 1}, command{"ZRANGE", zrange_with_scores, 4, 4},
     command{"ZREM", zrem, 2, any},
 };
 

@@ -21,8 +21,6 @@ constexpr std::size_t renewals_per_call = 1000;
 // Nothing gets lost between threads; this is only so that no wait is endless.
 constexpr core::duration ask_within = std::chrono::seconds{1};
 
-constexpr std::size_t waiters_shown_max = 100;
-
 struct entry {
   // Who holds it, if `expires` is not past.
   core::owner_id id;

@@ -255,10 +255,10 @@ std::string value_begins(const core::owner_id& id, fencing_token token) {
          ";token=" + to_string(token);
 }
 
-waiter describe_waiter(const queue_entry& entry) {
-  auto who = read_fields(entry.holder).who;
+waiter describe_waiter(std::string_view holder, std::chrono::milliseconds since) {
+  auto who = read_fields(holder).who;
   return {std::move(who.host), who.pid, std::move(who.label),
-          time_of(std::min(entry.joined.count(), farthest_ms))};
+          time_of(std::min(since.count(), farthest_ms))};
 }
 
 }  // namespace holdfast::stores::redis

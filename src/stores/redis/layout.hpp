@@ -67,7 +67,8 @@ struct queue_entry {
   // Nothing if it was not written so.
   [[nodiscard]] static std::optional<queue_entry> parse(std::string_view text);
 };
-[[nodiscard]] waiter describe_waiter(const queue_entry& entry);
+// `holder` as describe_holder() wrote it; since when by the waiter's wall clock.
+[[nodiscard]] waiter describe_waiter(std::string_view holder, std::chrono::milliseconds since);
 inline constexpr std::string_view inbox_prefix = "holdfast:inbox:";
 
 // How the value of a lock begins that was granted to this attempt with this token.

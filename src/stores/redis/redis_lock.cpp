@@ -284,7 +284,8 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
 
 result<lock_status> redis_lock::inspect(core::time_point until) {
   const std::array<std::string_view, 2> both{keys_.lock, keys_.queue};
-  const std::array<std::string_view, 1> args{waiters_shown_max};
+  const auto shown = std::to_string(waiters_shown_max);
+  const std::array<std::string_view, 1> args{shown};
   auto answer = server_->calls.look({scripts::inspect, both, args}, until, pending_releases().last);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
@@ -333,7 +334,7 @@ result<lock_status> read_status(std::string name, std::span<const redisReply* co
   status.waiting = static_cast<std::size_t>(std::max(0LL, said[2]->integer));
   for (const auto* one : elements_of(*said[3])) {
     if (const auto entry = queue_entry::parse(text_of(*one))) {
-      status.waiters.push_back(describe_waiter(*entry));
+      status.waiters.push_back(describe_waiter(entry->holder, entry->joined));
     }
   }
   if (value.type != REDIS_REPLY_STRING) return status;

@@ -64,8 +64,6 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   std::atomic<bool> wanted_{false};
 };
 
-// Waiters of a lock that are shown one by one; beyond it they are only counted.
-inline constexpr std::string_view waiters_shown_max = "100";
 // What the inspect script says of one lock, in so many elements; shared by inspect() and the
 // store's list().
 inline constexpr std::size_t status_elements = 4;

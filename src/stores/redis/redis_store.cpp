@@ -109,7 +109,8 @@ result<void> redis_store::append_statuses(std::span<const std::string> keys, cor
     names.push_back(keys[i]);
     names.push_back(queues[i]);
   }
-  const std::array<std::string_view, 1> args{waiters_shown_max};
+  const auto shown = std::to_string(waiters_shown_max);
+  const std::array<std::string_view, 1> args{shown};
   auto answer = server_->calls.look({scripts::inspect, names, args}, until);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);

@@ -230,8 +230,9 @@ question::answers node_set::inspect(std::span<const std::string> locks,
     keys.push_back(lock);
     keys.push_back(lines.emplace_back(waiters_key(lock)));
   }
+  const auto shown = std::to_string(waiters_shown_max);
   const auto look = [&](std::size_t i) {
-    const std::array<std::string_view, 1> args{nodes_[i].config};
+    const std::array<std::string_view, 2> args{nodes_[i].config, shown};
     return request{scripts::inspect, keys, args};
   };
   return ask_every(look, until);

@@ -1,10 +1,14 @@
 #include "stores/redlock/sight.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "core/quorum_machine.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/script_values.hpp"
+#include "stores/redlock/place_in_line.hpp"
+#include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
 
@@ -15,7 +19,7 @@ using redis::text_of;
 using state = lock_on_node::state;
 using std::chrono::milliseconds;
 
-constexpr std::size_t fields_of_a_lock = 3;  // in the answer of scripts/inspect.lua
+constexpr std::size_t fields_of_a_lock = 4;  // in the answer of scripts/inspect.lua
 
 bool same_holder(const node_view& a, const node_view& b) {
   if (!a.known || !b.known || a.value.empty() || b.value.empty()) return false;
@@ -48,6 +52,31 @@ lock_on_node shown(const node_view& view, const node_view* held) {
     one.said = who.error().message;
   }
   return one;
+}
+
+// The attempts of one waiter follow one another: one node may have the last, another the next. They
+// have the waiter's ticket and its client's inbox.
+void tell_who_waits(lock_status& status, std::span<const node_view> views, const node_view* held) {
+  const auto holder = held ? owner_in(held->value) : std::nullopt;
+  std::map<std::pair<std::uint64_t, std::string_view>, waiter> all;
+  for (const auto& one : views) {
+    auto waiting = one.waiting;
+    for (const auto& place : one.line) {
+      const auto ask = standing_ask::parse(place.ask);
+      if (ask && ask->attempt != holder) {
+        const auto since =
+            std::chrono::floor<milliseconds>(std::chrono::microseconds{place.ticket});
+        all.try_emplace({place.ticket, ask->inbox}, redis::describe_waiter(ask->holder, since));
+      } else {
+        waiting -= std::min<std::size_t>(waiting, 1);
+      }
+    }
+    status.waiting = std::max(status.waiting, waiting);
+  }
+  status.waiting = std::max(status.waiting, all.size());
+  for (auto& [when, who] : all) {
+    if (status.waiters.size() < waiters_shown_max) status.waiters.push_back(std::move(who));
+  }
 }
 
 failure too_few(std::size_t known, std::span<const node_view> views) {
@@ -100,6 +129,10 @@ std::vector<node_view> read_views(const std::optional<result<redis::reply>>& ans
     all[i].value = text_of(*of[0]);
     all[i].remaining = redis::read_pttl(*of[1]);
     all[i].waiting = static_cast<std::size_t>(std::max(0LL, of[2]->integer));
+    const auto line = elements_of(*of[3]);
+    for (std::size_t k = 0; k + 1 < line.size(); k += 2)
+      all[i].line.push_back(
+          {redis::read_number(text_of(*line[k + 1])), std::string{text_of(*line[k])}});
   }
   return all;
 }
@@ -122,8 +155,8 @@ result<lock_status> judge_status(std::string name, std::span<const node_view> vi
   }
   for (const auto& one : views) {
     status.nodes.push_back(shown(one, holder));
-    status.waiting = std::max(status.waiting, one.waiting);
   }
+  tell_who_waits(status, views, holder);
   if (!holder) return status;
   std::vector<core::duration> left;
   for (const auto& one : views) {

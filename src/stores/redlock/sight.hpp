@@ -14,6 +14,12 @@
 
 namespace holdfast::stores::redlock {
 
+// Somebody in a node's line.
+struct queued_ask {
+  std::uint64_t ticket = 0;  // when it came, µs by its own wall clock
+  std::string ask{};         // as standing_ask
+};
+
 // One lock, as one node has it.
 struct node_view {
   std::string node{};
@@ -22,6 +28,7 @@ struct node_view {
   std::string value{};  // empty: free
   std::optional<core::duration> remaining{};
   std::size_t waiting = 0;
+  std::vector<queued_ask> line{};  // the first of those
   // Not known:
   lock_on_node::state trouble = lock_on_node::state::unreachable;
   std::optional<core::duration> quarantine{};  // how long it lasts
@@ -34,7 +41,8 @@ struct node_view {
                                                 const set_names& set);
 
 // Held by whoever has a majority; a failure, with what each node said, if too few know. Not all who
-// wait are in line everywhere: the longest line counts.
+// wait are in line everywhere: whoever is in any line waits, but for the holder, whose place is
+// kept where it was not called.
 [[nodiscard]] result<lock_status> judge_status(std::string name, std::span<const node_view> views);
 
 // Whose value it is, if it is one of ours.

@@ -7,11 +7,11 @@
  *            above the counter that it remembers, for the claim TTL from when that ask was sent;
  *            before the first answer from the first ask, or from the release that put it in line.
  *            It asks again with the same id, once the latest ask to that node is answered or
- *            written off. A node that has its key extends it and answers stale; then the token of a
- *            call counts if it is the counter still, also if it is heard of later. The same token
- *            on a majority: granted, for as long as the first of them is valid. Tokens that differ
- *            are raised. What is over is given back, and the id not used again. It is over after a
- *            TTL at the latest: its successor has another id.
+ *            written off. A node that has its key extends it and answers with the token in it,
+ *            which counts if it is the counter still. The same token on a majority: granted, for as
+ *            long as the first of them is valid. Tokens that differ are raised. What is over is
+ *            given back, and the id not used again. It is over after a TTL at the latest: its
+ *            successor has another id.
  *            All other attempts are one: it takes keys that are free, raises, and gives back, or
  *            lets them expire, when it likes. Any attempt may be the one that is looked at.
  *            Of three nodes, 0 and 1 are to be its majority. Node 2 says what the others like, so
@@ -26,10 +26,11 @@
  *            RESTARTS, nodes start anew without keys, again and again, and vote again after a TTL.
  *            Their counters then begin at the highest token that was granted: the least that they
  *            get from the others. (They also begin at their clocks, which is not relied on here.)
- * Asserted   whoever is granted has its key on its majority, and the keys outlast the reliance (so
- *            no two rely on the lock at once); its token is above all that were granted before, and
- *            below all that are granted later. With CLOCKLESS: it is above those granted before it
- *            began, below those granted later, and nobody else's.
+ * Asserted   whoever is granted has its key on its majority, with its token (a renewal counts no
+ *            other), and the keys outlast the reliance (so no two rely on the lock at once); its
+ *            token is above all that were granted before, and below all that are granted later.
+ *            With CLOCKLESS: it is above those granted before it began, below those granted later,
+ *            and nobody else's.
  * Limits     1 GB.
  *
  * Mutants    STALE_CALL            a call is believed whatever the counter was
@@ -39,8 +40,9 @@
  *            NOT_EXTENDED          a node that has its key answers stale, and does not extend it
  *            COUNTER_NOT_MOVED     a vote tells the counter plus one, and leaves it
  *            SAME_TOKEN_UNCHECKED  tokens that differ are granted, too: the highest of them
- *            CALL_KEPT             a stale answer keeps the token of a call, though the counter
- *                                  has moved
+ *            CALL_KEPT             an answer keeps the token of a call, whatever it says
+ *            BY_COUNTER            it does if the counter is the same: the key that it was called
+ *                                  to may have run out, and this be another
  *            USED_AGAIN            the id is used again after it was given back
  *            ANY_ANSWER            a node is asked again while it owes an answer, which then counts
  *                                  as one to the latest ask
@@ -75,11 +77,12 @@
 /* Nodes. */
 byte key[NODES];
 byte expiry[NODES]; /* ticks until our key does */
+byte has[NODES];    /* the token in our key; 0: the counter went up for nobody when it was set */
 byte counter[NODES];
 byte calls[NODES];  /* tokens that it calls us with: messages in the network */
 
 /* The attempt. */
-mtype = { fresh, stale, busy, none, new, tries, relies, over };
+mtype = { fresh, kept, stale, busy, none, new, tries, relies, over };
 mtype phase = new;
 byte asked;                  /* nodes that were, or that it was put in line on */
 byte owing;                  /* nodes that owe an answer */
@@ -90,7 +93,6 @@ byte known[NODES];           /* the counter in the latest "busy" */
 byte base[NODES];            /* ticks since the ask was sent that it answers, or the first one */
 byte holds;                  /* nodes that have its key, as far as it knows */
 byte token[NODES];           /* what the counter went up to for it; 0: it does not know */
-byte found[NODES];           /* the counter in "stale", if it does not know */
 byte valid[NODES];           /* ticks for which it may rely on that key */
 byte reliance;               /* ticks for which it relies on the lock */
 
@@ -102,6 +104,8 @@ byte before; /* their highest when it began */
 byte used;   /* their tokens */
 #endif
 
+#define IS_KEPT(n) (key[n] == ME && expiry[n] >= reliance && has[n] == mine)
+#define LOSE_KEY(n) key[n] = 0; expiry[n] = 0; has[n] = 0
 #define ALL_HOLD (holds == (1 << NODES) - 1)
 #ifdef ONE
 #define IS_SAME (token[0] != 0)
@@ -123,7 +127,7 @@ byte used;   /* their tokens */
 #ifdef RESTARTS
 byte away[NODES]; /* ticks until it may vote */
 #define VOTES(n) (away[n] == 0)
-#define OUTLASTS(n) ((key[n] == ME && expiry[n] >= reliance) || away[n] >= reliance)
+#define OUTLASTS(n) (IS_KEPT(n) || away[n] >= reliance)
 byte age; /* of the attempt, in ticks */
 #ifdef STANDS_ON
 #define YOUNG 1
@@ -139,7 +143,7 @@ byte age; /* of the attempt, in ticks */
 #define FORGET_AGE age = 0
 #define COUNTER_AGAIN(n) counter[n] = (mine > others -> mine : others)
 #define RESTART(n) \
-  :: d_step { VOTES(n) -> key[n] = 0; expiry[n] = 0; away[n] = TTL }
+  :: d_step { VOTES(n) -> LOSE_KEY(n); away[n] = TTL }
 #define REJOIN(n) \
   if \
   :: away[n] > 0 -> away[n]--; if :: away[n] == 0 -> COUNTER_AGAIN(n) :: else fi \
@@ -150,7 +154,7 @@ byte age; /* of the attempt, in ticks */
 #define GROW_OLD skip
 #define FORGET_AGE skip
 #define VOTES(n) 1
-#define OUTLASTS(n) (key[n] == ME && expiry[n] >= reliance)
+#define OUTLASTS(n) IS_KEPT(n)
 #define RESTART(n)
 #define REJOIN(n)
 #endif
@@ -166,38 +170,34 @@ byte age; /* of the attempt, in ticks */
 #endif
 
 #ifdef CALL_KEPT
-#define KEPT(n) token[n]
+#define KNOWN_TOKEN(n) token[n]
+#elif defined(BY_COUNTER)
+#define KNOWN_TOKEN(n) (told[n] == token[n] -> token[n] : 0)
 #else
-#define KEPT(n) (told[n] == token[n] -> token[n] : 0)
+#define KNOWN_TOKEN(n) 0
+#define FORGET_TOKEN(n) token[n] = 0
 #endif
-/* A token below the counter is never told again. Forgetting it saves states. */
-#if defined(CALL_KEPT) || defined(RESTARTS)
-#define TIDY(n) skip
-#else
-#define TIDY(n) \
-  if \
-  :: !HAS(holds, n) && replied[n] == none && token[n] < counter[n] -> token[n] = 0 \
-  :: else \
-  fi
+#ifndef FORGET_TOKEN
+#define FORGET_TOKEN(n) skip
 #endif
 
 /* What others do on a node. */
 #define TAKE(n) :: d_step { VOTES(n) && key[n] == 0 -> key[n] = OTHER }
 #define GRANT_OTHER(n, to) \
   :: d_step { key[n] == OTHER && counter[n] < to -> \
-       counter[n] = to; TIDY(n); NOTE_OTHER(to); \
+       counter[n] = to; NOTE_OTHER(to); \
        assert(to > mine); \
        if :: to > others -> others = to :: else fi }
 #define LET_GO(n) :: d_step { key[n] == OTHER -> key[n] = 0 }
-#define OTHER_LOCK(n) :: d_step { key[n] == ME && counter[n] < TOKENS -> counter[n]++; TIDY(n) }
+#define OTHER_LOCK(n) :: d_step { key[n] == ME && counter[n] < TOKENS -> counter[n]++ }
 #ifdef COUNTER_NOT_MOVED
-#define CALL(n) ADD(calls[n], counter[n] + 1)
+#define CALL(n) has[n] = counter[n] + 1; ADD(calls[n], has[n])
 #else
-#define CALL(n) counter[n]++; ADD(calls[n], counter[n])
+#define CALL(n) counter[n]++; has[n] = counter[n]; ADD(calls[n], has[n])
 #endif
 #define VOTE(n) \
   :: d_step { key[n] == OTHER && HAS(asked, n) && counter[n] < TOKENS -> \
-       key[n] = ME; expiry[n] = CLAIM; CALL(n); TIDY(n) }
+       key[n] = ME; expiry[n] = CLAIM; CALL(n) }
 
 /* An ask arrives: its answer is on its way, or nobody hears of it. That it is in line is not noted:
  * what puts it there may arrive again. */
@@ -206,18 +206,20 @@ byte age; /* of the attempt, in ticks */
 #else
 #define EXTEND(n) expiry[n] = TTL
 #endif
-#define SET(n) key[n] = ME; expiry[n] = TTL
+#define SET(n) key[n] = ME; expiry[n] = TTL; has[n] = 0
 #define ANSWER(n, what) replied[n] = what; told[n] = counter[n]
 #define ARRIVES(n) (VOTES(n) && HAS(owing, n) && replied[n] == none)
 #define ARRIVE(n) \
   :: d_step { ARRIVES(n) && key[n] == OTHER -> ANSWER(n, busy) } \
-  :: d_step { ARRIVES(n) && key[n] == ME -> EXTEND(n); ANSWER(n, stale) } \
+  :: d_step { ARRIVES(n) && key[n] == ME -> \
+       EXTEND(n); \
+       if :: has[n] == counter[n] -> ANSWER(n, kept) :: else -> ANSWER(n, stale) fi } \
   :: d_step { ARRIVES(n) && key[n] == 0 -> SET(n); ANSWER(n, stale) } \
   :: d_step { HAS(asked, n) && key[n] == ME -> EXTEND(n) } \
   :: d_step { VOTES(n) && HAS(asked, n) && key[n] == 0 -> SET(n) }
 #define ARRIVE_FRESH(n, to) \
   :: d_step { ARRIVES(n) && key[n] == 0 && counter[n] < to -> \
-       SET(n); counter[n] = to; TIDY(n); ANSWER(n, fresh) }
+       SET(n); has[n] = to; counter[n] = to; ANSWER(n, fresh) }
 
 #ifdef FROM_LATEST_ASK
 #define COUNT_FROM_FIRST(n) base[n] = 0
@@ -238,25 +240,31 @@ byte age; /* of the attempt, in ticks */
   /* It is put in line by the release of the one before. */ \
   :: d_step { phase == tries && !HAS(asked, n) -> ADD(asked, n); base[n] = 0 } \
   /* No answer in time. */ \
-  :: d_step { HAS(owing, n) -> OWES_NO_MORE(n); TIDY(n) }
+  :: d_step { HAS(owing, n) -> OWES_NO_MORE(n) }
 #define OWES_NO_MORE(n) DROP(owing, n); replied[n] = none; told[n] = 0; since[n] = 0
 
 #define HOLD(n, with, ticks) \
   token[n] = with; \
   if :: (ticks) > 0 -> ADD(holds, n); valid[n] = ticks :: else -> HOLD_NO_MORE(n) fi
-#define HOLD_NO_MORE(n) DROP(holds, n); valid[n] = 0; found[n] = 0
+#define HOLD_NO_MORE(n) DROP(holds, n); valid[n] = 0; FORGET_TOKEN(n)
 #define HEAR_ANSWER(n) \
   :: d_step { HAS(owing, n) && replied[n] != none -> \
        if \
-       :: replied[n] == fresh -> HOLD(n, told[n], TTL - since[n]); found[n] = 0 \
-       :: replied[n] == stale -> \
-          HOLD(n, KEPT(n), TTL - since[n]); \
-          found[n] = (HAS(holds, n) && token[n] == 0 -> told[n] : 0) \
-       :: else -> \
-          base[n] = MIN(since[n], CLAIMED); known[n] = told[n]; FORGET_STALE_CALLS(n); \
-          if :: HAS(holds, n) && token[n] <= told[n] -> HOLD_NO_MORE(n) :: else fi \
+       :: replied[n] == busy -> \
+          base[n] = MIN(since[n], CLAIMED); known[n] = told[n]; FORGET_STALE_CALLS(n) \
+       :: else \
        fi; \
-       OWES_NO_MORE(n); TIDY(n) }
+       if \
+       /* It was called or raised since, which was heard of first. */ \
+       :: HAS(holds, n) && token[n] > told[n] \
+       :: else -> \
+          if \
+          :: replied[n] == fresh || replied[n] == kept -> HOLD(n, told[n], TTL - since[n]) \
+          :: replied[n] == stale -> HOLD(n, KNOWN_TOKEN(n), TTL - since[n]) \
+          :: else -> HOLD_NO_MORE(n) \
+          fi \
+       fi; \
+       OWES_NO_MORE(n) }
 
 #ifdef STALE_CALL
 #define IS_NEW(n, t) 1
@@ -282,13 +290,15 @@ byte age; /* of the attempt, in ticks */
   :: d_step { phase == tries && HAS(asked, n) && HAS(calls[n], t) -> \
        DROP(calls[n], t); \
        if \
-       :: IS_NEW(n, t) && HAS(holds, n) && found[n] == t -> token[n] = t; found[n] = 0 \
-       :: IS_NEW(n, t) && !HAS(holds, n) -> HOLD(n, t, CLAIMED - PASSED(n)); TIDY(n) \
+       :: IS_NEW(n, t) && (!HAS(holds, n) || (token[n] && t > token[n])) -> \
+          HOLD(n, t, CLAIMED - PASSED(n)) \
        :: else \
        fi }
+/* Answers come in order: what a node answered before it was raised is heard before that. */
 #define RAISE(n, to) \
-  :: d_step { phase == tries && ALL_HOLD && DIFFER && key[n] == ME && counter[n] < to -> \
-       counter[n] = to; token[n] = to; found[n] = 0 }
+  :: d_step { phase == tries && ALL_HOLD && DIFFER && replied[n] == none && \
+       key[n] == ME && counter[n] < to -> \
+       counter[n] = to; has[n] = to; token[n] = to }
 
 #ifdef USED_AGAIN
 #define AFTER_THAT new
@@ -301,22 +311,22 @@ byte age; /* of the attempt, in ticks */
   OWES_NO_MORE(n); HOLD_NO_MORE(n); token[n] = 0; known[n] = 0; base[n] = 0; FORGET_CALLS(n);
 #define END ALL(FORGET) FORGET_AGE; asked = 0
 #define GIVE_BACK(n) \
-  :: d_step { phase == AFTER_THAT && key[n] == ME -> key[n] = 0; expiry[n] = 0 }
+  :: d_step { phase == AFTER_THAT && key[n] == ME -> LOSE_KEY(n) }
 
 #ifdef CLOCKLESS
 #define LOSE(n) \
-  :: d_step { key[n] == ME -> key[n] = 0; expiry[n] = 0 } \
-  :: d_step { HAS(holds, n) -> HOLD_NO_MORE(n); TIDY(n) }
+  :: d_step { key[n] == ME -> LOSE_KEY(n) } \
+  :: d_step { HAS(holds, n) -> HOLD_NO_MORE(n) }
 #define CLOCK ALL(LOSE)
 #define BEGIN before = others
 #else
 #define PASS(n) \
   REJOIN(n) \
-  if :: expiry[n] > 0 -> expiry[n]--; if :: expiry[n] == 0 -> key[n] = 0 :: else fi :: else fi; \
+  if :: expiry[n] > 0 -> expiry[n]--; if :: expiry[n] == 0 -> LOSE_KEY(n) :: else fi :: else fi; \
   if :: HAS(owing, n) -> AGE(since[n], TTL) :: else fi; \
   if :: HAS(asked, n) -> AGE(base[n], CLAIMED) :: else fi; \
   if \
-  :: valid[n] > 0 -> valid[n]--; if :: valid[n] == 0 -> HOLD_NO_MORE(n); TIDY(n) :: else fi \
+  :: valid[n] > 0 -> valid[n]--; if :: valid[n] == 0 -> HOLD_NO_MORE(n) :: else fi \
   :: else \
   fi;
 #define CLOCK \

@@ -6,7 +6,8 @@
  *            not fresh on one: raise to q = max(C seen) + 1, where C < q: C := q, ok. A majority
  *            of ok: the token is q. Refused: try once more, higher, or give up. A key that is
  *            already ours answers stale to a repeated acquire, and ok to a repeated raise if q is
- *            what it was raised to.
+ *            what it was raised to. (That it also tells its token, if that is C still, is the
+ *            first answer, heard late.)
  * Adversary  chooses proposals, and what the counters start from; loses, delays and repeats
  *            requests, also of attempts that are over; loses and delays replies. It also chooses,
  *            for every script, whether it finds the key free, its own, or another's: keys vanish

@@ -80,8 +80,12 @@ std::size_t quorum_machine::calls_missing() const noexcept {
 }
 
 void quorum_machine::take(place& from, vote v) {
+  if (v.what == vote::kind::fresh) v.counter = from.proposed;
   highest_ = std::max(highest_, v.counter);
+  // It was called or raised after it answered this, which was heard of first.
+  const bool is_overtaken = from.is == state::holds && from.token > v.counter;
   const auto holds = [&](std::uint64_t token) {
+    if (is_overtaken) return;
     from.is = state::holds;
     from.token = token;
     from.valid_from = from.asked_at;
@@ -93,12 +97,12 @@ void quorum_machine::take(place& from, vote v) {
   if (!to_raise) from.in_flight = false;
   switch (v.what) {
     case vote::kind::fresh:
-      highest_ = std::max(highest_, from.proposed);
-      holds(from.proposed);
+      holds(v.counter);
       break;
     case vote::kind::stale:
-      // It may have been called: that counts if nobody has been since.
-      holds(v.counter == from.token ? from.token : 0);
+      // It may have been called: that counts if nobody has been since, and if this is that key and
+      // not one that was set again when the claim had run out, which no renewal would count.
+      holds(v.counter == v.token ? v.token : 0);
       break;
     case vote::kind::raised:
       highest_ = std::max(highest_, v.asked);
@@ -110,9 +114,7 @@ void quorum_machine::take(place& from, vote v) {
       break;
     case vote::kind::busy:
       from.line.queued(from.asked_at, v.counter);
-      // Unless it was called since, and that was heard of first.
-      if (from.is == state::holds && from.token > v.counter) break;
-      from.is = state::out;
+      if (!is_overtaken) from.is = state::out;
       break;
     case vote::kind::not_ours:
       from.is = state::out;
@@ -138,14 +140,9 @@ void quorum_machine::on_call(std::size_t node, std::uint64_t token) {
   highest_ = std::max(highest_, token);
   from.silent = false;
   if (from.is == state::holds) {
+    // It may have been found there before it was heard of.
     const bool found = from.said && from.said->what == vote::kind::stale;
-    // It was found there before it was heard of.
-    if (found && from.said->counter == token) {
-      from.token = token;
-      return;
-    }
-    // Otherwise it has been called once more since, which was over by then.
-    if (token <= from.token || (found && token < from.said->counter)) return;
+    if (token <= from.token || (found && token <= from.said->counter)) return;
   }
   from.is = state::holds;
   from.token = token;

@@ -40,6 +40,7 @@ struct vote {
   };
   kind what{};
   std::uint64_t counter = 0;            // the node's: stale, not_raised, busy
+  std::uint64_t token = 0;              // stale: in our key, if the counter went up to it for us
   std::uint64_t asked = 0;              // raised, not_raised: which raise this answers
   holdfast::holder holder{};            // busy
   std::optional<duration> remaining{};  // busy; empty: no expiry

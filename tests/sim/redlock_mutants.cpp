@@ -62,7 +62,9 @@ std::vector<mutant> redlock_mutants() {
       leaves_out("keep-confirmations", "what confirmed a lower raise counts for the higher one",
                  &left_out::own_raise),
       planted("retransmit-fresh", "an acquire that is sent again is answered fresh",
-              {{"redlock/acquire", "return {2, record[4] or '0'}", "return {1}"}}),
+              {{"redlock/acquire",
+                "return {2, record[4] or '0', string.match(held, ';token=(%d+);') or '0'}",
+                "return {1}"}}),
       leaves_out("reused-id", "the next attempt goes by the id of the last", &left_out::fresh_id),
       // Votes for those in line.
       planted("vote-uncounted", "a node that votes for the first in line does not move its counter",
@@ -75,9 +77,19 @@ std::vector<mutant> redlock_mutants() {
                  "after a split vote, the old attempt stays in line where it was busy",
                  &left_out::line_release),
       leaves_out("quorum-claim-as-ttl", "a call is relied on for the whole TTL", &left_out::claim),
+      planted(
+          "called-and-asked", "asking again where it was called does not extend",
+          {{"redlock/acquire", "call('PEXPIRE', KEYS[1], ARGV[4])", "call('EXISTS', KEYS[1])"}}),
       // Renewal.
       leaves_out("call-counts", "a key that a node voted for since counts in a renewal",
                  &left_out::lease_token),
+      planted("stale-counts", "a key that was set by a stale vote counts in a renewal",
+              {{"redlock/extend", "elseif string.find(held, '^%x+;holdfast=%d+;token=0;') then",
+                "elseif false then"}}),
+      planted("quorum-renew-any", "a renewal extends the lock for whoever has it",
+              {{"redlock/extend", "string.sub(held, 1, 33) ~= ARGV[2 * i - 2] .. ';'", "false"}}),
+      planted("quorum-renewed-in-word", "a renewal says yes and does not extend",
+              {{"redlock/extend", "call('PEXPIRE', KEYS[i], ttl)", "call('EXISTS', KEYS[i])"}}),
       planted("repair-counted", "a renewal sets a missing key again, and it counts",
               {{"redlock/extend", "answer[i + 1] = 0",
                 "local value = ARGV[2 * i - 2] .. ';holdfast=1;token=1;block=1;since=0;'\n"

@@ -36,7 +36,9 @@ core::vote read_acquire(const reply& answer) {
     case 1:
       return {.what = kind::fresh};
     case 2:
-      return {.what = kind::stale, .counter = read_number(fields[1].text)};
+      return {.what = kind::stale,
+              .counter = read_number(fields[1].text),
+              .token = read_number(fields[2].text)};
     default: {
       auto holder = stores::redis::parse_holder(fields[2].text);
       if (!holder) return {.what = kind::refused, .why = std::move(holder.error())};

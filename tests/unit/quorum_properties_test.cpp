@@ -36,6 +36,7 @@ enum class mutant {
   votes_for_too_short,      // calls, and keeps the lock for less than the claim TTL
   votes_for_one_that_left,  // a release does not take it out of the line
   tells_an_old_counter,     // with busy: calls from before it look new
+  tells_an_old_token,       // with a key that it sets anew: that of the one that has run out
 };
 
 constexpr core::duration ttl = 1s;
@@ -78,6 +79,7 @@ class world {
   struct node {
     std::optional<std::size_t> key{};  // of which attempt
     core::time_point until{};
+    std::uint64_t token = 0;  // in the key
     std::uint64_t counter = 0;
     std::set<std::pair<std::size_t, std::size_t>> line{};  // ticket, attempt
   };
@@ -288,12 +290,15 @@ class world {
 
   void take_key(std::size_t who, node& on, core::duration how_long) {
     on.key = who;
+    on.token = 0;
     on.until = now_ + how_long;
   }
 
   void set_counter(std::size_t who, std::size_t n, std::uint64_t to) {
     if (broken_ != mutant::keeps_no_counter) nodes_[n].counter = to;
-    if (nodes_[n].key == who) attempts_[who].secured[n].insert(to);
+    if (nodes_[n].key != who) return;
+    nodes_[n].token = to;
+    attempts_[who].secured[n].insert(to);
   }
 
   std::optional<vote> serve(const request& what, std::size_t n) {
@@ -322,11 +327,15 @@ class world {
     }
     if (on.key == who) {
       on.until = std::max(on.until, now_ + ttl);
-      return vote{.what = kind::stale, .counter = on.counter};
+      return vote{.what = kind::stale, .counter = on.counter, .token = on.token};
     }
     on.line.erase({ticket, who});
     take_key(who, on, ttl);
-    if (what.what.token <= on.counter) return vote{.what = kind::stale, .counter = on.counter};
+    if (what.what.token <= on.counter) {
+      const auto& before = attempts_[who].secured[n];
+      const bool lies = broken_ == mutant::tells_an_old_token && !before.empty();
+      return vote{.what = kind::stale, .counter = on.counter, .token = lies ? *before.rbegin() : 0};
+    }
     set_counter(who, n, what.what.token);
     return vote{.what = kind::fresh, .counter = what.what.token};
   }
@@ -363,11 +372,8 @@ class world {
     auto& on = nodes_[n];
     const auto token = on.counter + 1;
     take_key(who, on, broken_ == mutant::votes_for_too_short ? claim / 8 : claim);
-    if (broken_ == mutant::votes_without_counting) {
-      attempts_[who].secured[n].insert(token);
-    } else {
-      set_counter(who, n, token);
-    }
+    set_counter(who, n, token);
+    if (broken_ == mutant::votes_without_counting) --on.counter;
     if (broken_ == mutant::votes_without_a_key) on.key.reset();
     attempts_[who].calls[n].push_back(token + (broken_ == mutant::votes_for_too_much ? 1 : 0));
   }
@@ -380,10 +386,17 @@ class world {
     if (machine.outcome() != quorum_outcome::granted) return;
     one.is = state::holds;
     const auto token = machine.granted().token.value();
+    const auto by_most = core::majority_of(nodes_.size());
     std::size_t by = 0;
     for (const auto& secured : attempts_[one.attempt].secured)
       by += secured.contains(token) ? 1 : 0;
-    if (by < core::majority_of(nodes_.size())) problem_ = "granted without a majority";
+    if (by < by_most) problem_ = "granted without a majority";
+    const auto have_it = std::count_if(nodes_.begin(), nodes_.end(), [&](const node& on) {
+      return on.key == one.attempt && now_ < on.until && on.token == token;
+    });
+    if (vanishing_ == 0 && holds(one) && have_it < static_cast<std::ptrdiff_t>(by_most)) {
+      problem_ = "granted what no renewal would count";
+    }
     if (token <= one.floor) problem_ = "a token below one that was granted before it was asked for";
     if (!tokens_.insert(token).second) problem_ = "a token twice";
     highest_ = std::max(highest_, token);
@@ -477,7 +490,7 @@ INSTANTIATE_TEST_SUITE_P(QuorumNegativeControl, broken_nodes,
                                          mutant::votes_for_too_much, mutant::votes_without_a_key,
                                          mutant::votes_for_too_short,
                                          mutant::votes_for_one_that_left,
-                                         mutant::tells_an_old_counter));
+                                         mutant::tells_an_old_counter, mutant::tells_an_old_token));
 
 }  // namespace
 

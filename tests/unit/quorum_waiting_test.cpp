@@ -44,14 +44,14 @@ quorum_machine::steps ask_again(quorum_machine& m, core::duration later, std::ui
   return m.ask({.proposal = q, .at = start + later});
 }
 
-// Called with 51 by two nodes, of which one answers its second ask with this counter.
-quorum_machine called_and_found(std::uint64_t counter, bool heard_first) {
+// Called with 51 by two nodes, of which one answers its second ask so.
+quorum_machine called_and_found(const vote& answer, bool heard_first) {
   auto m = standing();
   (void)ask_again(m, 50ms);
   (void)m.on_vote(1, busy(), start + 50ms);
   (void)m.on_vote(2, busy(), start + 50ms);
   if (heard_first) m.on_call(0, 51);
-  EXPECT_TRUE(m.on_vote(0, stale(counter), start + 60ms).empty());
+  EXPECT_TRUE(m.on_vote(0, answer, start + 60ms).empty());
   if (!heard_first) m.on_call(0, 51);
   m.on_call(1, 51);
   return m;
@@ -211,7 +211,7 @@ TEST(QuorumCalls, OfNodesThatNeverAnsweredCountFromTheFirstAsk) {
 // Asked again, it was found to hold the key: that it was called there is known already, or later.
 TEST(QuorumCalls, KeepTheirTokenOnANodeThatAnswersStaleIfItsCounterIsTheSame) {
   for (const bool heard_first : {true, false}) {
-    auto m = called_and_found(51, heard_first);
+    auto m = called_and_found(stale(51, 51), heard_first);
     EXPECT_TRUE(ask_again(m, 100ms).empty()) << heard_first;
     expect_granted(m, 51, start + 50ms, claim);
   }
@@ -219,9 +219,36 @@ TEST(QuorumCalls, KeepTheirTokenOnANodeThatAnswersStaleIfItsCounterIsTheSame) {
 
 TEST(QuorumCalls, LoseTheirTokenOnANodeThatAnswersStaleWithAnotherCounter) {
   for (const bool heard_first : {true, false}) {
-    auto m = called_and_found(52, heard_first);
+    auto m = called_and_found(stale(52, 51), heard_first);
     EXPECT_EQ(nodes_of(ask_again(m, 100ms), verb::raise), (list{0, 1})) << heard_first;
   }
+}
+
+// The key that it was called to has run out, and the ask has set it anew: no renewal would count
+// it.
+TEST(QuorumCalls, LoseTheirTokenOnANodeThatHasSetTheKeyAnew) {
+  for (const bool heard_first : {true, false}) {
+    auto m = called_and_found(stale(51), heard_first);
+    EXPECT_EQ(nodes_of(ask_again(m, 100ms), verb::raise), (list{0, 1})) << heard_first;
+  }
+}
+
+// The key that it found there was over when the node voted for it once more.
+TEST(QuorumCalls, AreNotUndoneByAnAnswerFromBefore) {
+  auto m = standing();
+  (void)ask_again(m, 50ms);
+  m.on_call(0, 52);
+  m.on_call(1, 52);
+  (void)m.on_vote(0, stale(51, 51), start + 60ms);
+  expect_granted(m, 52, start, claim);
+}
+
+TEST(QuorumCalls, ThatAreFoundOutByAskingNeedNotBeHeard) {
+  auto m = standing();
+  (void)ask_again(m, 50ms);
+  (void)m.on_vote(0, stale(51, 51), start + 60ms);
+  EXPECT_TRUE(m.on_vote(1, stale(51, 51), start + 60ms).empty());
+  expect_granted(m, 51, start + 50ms, ttl);
 }
 
 TEST(QuorumCalls, WhoseClaimHasRunOutAreAskedAgain) {
@@ -231,8 +258,8 @@ TEST(QuorumCalls, WhoseClaimHasRunOutAreAskedAgain) {
   EXPECT_EQ(nodes_of(ask_again(m, claim), verb::acquire), (list{0, 1, 2}));
   EXPECT_FALSE(m.decided());
   // The nodes had voted later than was known, and nobody has been there since.
-  (void)m.on_vote(0, stale(51), start + claim);
-  (void)m.on_vote(1, stale(51), start + claim);
+  (void)m.on_vote(0, stale(51, 51), start + claim);
+  (void)m.on_vote(1, stale(51, 51), start + claim);
   expect_granted(m, 51, start + claim, ttl);
 }
 

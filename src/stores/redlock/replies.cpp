@@ -114,9 +114,10 @@ core::vote read_acquire(const redisReply& answer, const std::string& node, const
       v.what = kind::fresh;
       return v;
     case 2:
-      if (fields.size() < 2) break;
+      if (fields.size() < 3) break;
       v.what = kind::stale;
       v.counter = read_number(text_of(*fields[1]));
+      v.token = read_number(text_of(*fields[2]));
       return v;
     case 0: {
       if (fields.size() < 4) break;

@@ -9,8 +9,9 @@
 --       11 inbox and claim TTL, as they stand in its standing ask: release.lua
 --       12 most waiters   13 not empty: it has asked before, and may be in line here
 -- Gives {1} fresh: taken, and the counter went up to the proposal;
---       {2, counter} stale: taken, or taken before by this attempt (never fresh again: its counter
---           may have gone up for somebody since), with a counter not below the proposal;
+--       {2, counter, token} stale: taken, or taken before by this attempt (never fresh again: its
+--           counter may have gone up for somebody since), with a counter not below the proposal,
+--           and the token in the key: what the counter once went up to for this attempt, or 0;
 --       {0, PTTL, value, counter} busy (value cut at 2048 bytes), and in line if it waits: if it is
 --           called from now on, it is with a token above the counter;
 --       {-1, why, …} refused: parts/voter.lua, {-1, 'ttl', most}, {-1, 'ahead', µs}.
@@ -39,7 +40,7 @@ if held and string.sub(held, 1, 33) == ARGV[3] .. ';' then
   if call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then
     call('PEXPIRE', KEYS[1], ARGV[4])
   end
-  return {2, record[4] or '0'}
+  return {2, record[4] or '0', string.match(held, ';token=(%d+);') or '0'}
 elseif held then
   if ARGV[10] ~= '' and call('ZCARD', KEYS[3]) < tonumber(ARGV[12]) then
     call('ZADD', KEYS[3], ARGV[10], ARGV[3] .. ARGV[11] .. ARGV[8])
@@ -54,7 +55,7 @@ if ARGV[13] ~= '' then
   call('ZREM', KEYS[3], ARGV[3] .. ARGV[11] .. ARGV[8])
 end
 if not fresh then
-  return {2, record[4]}
+  return {2, record[4], '0'}
 end
 call('HSET', node, field, ARGV[5])
 return {1}

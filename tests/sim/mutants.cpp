@@ -90,7 +90,8 @@ const std::vector<mutant>& mutants() {
     for (auto& one : redlock_mutants())
       both.push_back(std::move(one));
     // They take a chain of rare events: README.md.
-    const std::set<std::string_view> elusive{"stray-by-id", "stale-call", "read-before-wait"};
+    const std::set<std::string_view> elusive{"stray-by-id", "stale-call", "called-and-asked",
+                                             "read-before-wait", "outdated-admission"};
     for (auto& one : both)
       one.elusive = elusive.contains(one.name);
     return both;

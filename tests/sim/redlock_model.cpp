@@ -113,6 +113,12 @@ redlock_model::call redlock_model::release_call(std::size_t lock, const core::ow
                      true});
 }
 
+redlock_model::~redlock_model() {
+  for (const auto& one : begun_) {
+    if (const auto votes = one.lock()) votes->abandon();
+  }
+}
+
 void redlock_model::give_back(std::size_t node, call what, core::time_point give_up) {
   if (without_.owed_release) return calls_[node]->send(std::move(what), nullptr);
   calls_[node]->send_for_sure(std::move(what), give_up, nullptr);
@@ -130,6 +136,7 @@ void redlock_model::begin(std::size_t lock, stores::attempt& who, waiting& mine,
       core::quorum_rule{set_.nodes.size(), ttl, mine.line ? claim : core::duration::zero(),
                         set_.max_ttl / 2},
       without_, set_.resends);
+  begun_.push_back(mine.votes);
   if (mine.line) inbox_.expect(id);
   asked_.try_emplace(id, 0);
   locks_[lock].held[id] = {everybody()};

@@ -17,6 +17,9 @@ class redlock_model final : public client_model, public voter_calls {
  public:
   redlock_model(network& net, process& in, const quorum_set& set, const quorum_scripts& scripts,
                 const left_out& without, std::uint64_t seed);
+  redlock_model(const redlock_model&) = delete;
+  redlock_model& operator=(const redlock_model&) = delete;
+  ~redlock_model() override;
 
   void ask(std::size_t lock, stores::attempt& who, core::time_point until, on_answer done) override;
   void wait(std::size_t lock, stores::attempt& who, core::time_point until, on_woken done) override;
@@ -120,6 +123,7 @@ class redlock_model final : public client_model, public voter_calls {
   vote_inbox_model inbox_;
   admission_model admission_;
   std::vector<per_lock> locks_;
+  std::vector<std::weak_ptr<vote_model>> begun_;
   std::map<core::owner_id, std::size_t> asked_;       // with these; unanswered acquires
   std::set<core::owner_id> lingering_;                // may be at a node without our doing any more
   std::map<core::owner_id, core::owner_id> follows_;  // who took whose place in line

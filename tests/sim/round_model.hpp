@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/line_model.hpp"
@@ -25,6 +26,8 @@ class round_model : public std::enable_shared_from_this<round_model> {
 
   // `done` when it is decided, at the latest at `until`.
   void wait(core::time_point until, std::function<void()> done);
+  // Its process is gone. Whoever waits may be what keeps this alive.
+  void abandon() { const auto gone = std::exchange(done_, nullptr); }
 
  protected:
   virtual void on_answer(std::size_t node, std::uint64_t tag, result<reply> answer) = 0;

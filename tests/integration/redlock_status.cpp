@@ -88,26 +88,21 @@ TEST(RedlockStatus, SomebodyWithoutAMajorityIsSomebodyElse) {
   EXPECT_EQ(after.nodes[2].holder.value().token, fencing_token{7});
 }
 
-TEST(RedlockStatus, WhoeverIsInALineWaitsOnceButForTheHolder) {
+TEST(RedlockStatus, WaiterInSeveralQueuesIsShownOnceWhereItsLowestTicketIs) {
   redlock_nodes set{3};
   client c{set.url(), {.lock = {.ttl = 60'000ms}}};
   const lease held = c.mutex("orders").acquire();
   ASSERT_TRUE(set.await_all_holding("orders"));
-  const auto joins = [&](std::size_t node, const std::string& ticket, const std::string& ask) {
-    (void)set[node].command({"ZADD", "holdfast:{redlock}:waiters:orders", ticket, ask});
+  const auto joins = [&](std::size_t node, const std::string& ticket, const std::string& entry) {
+    (void)set[node].command({"ZADD", "holdfast:{redlock}:waiters:orders", ticket, entry});
   };
-  const auto ask = [](const std::string& attempt, char inbox, const std::string& label) {
-    return attempt + std::string(32, inbox) + "00002000host=h;pid=7;label=" + label;
+  const auto entry = [](char waiter, const std::string& label) {
+    return std::string(32, waiter) + std::string(32, 'c') + "host=h;pid=7;label=" + label;
   };
-  const std::string came_first = "1763197262000001";
-  const std::string came_next = "1763197262000002";
-  const auto holder = set[0].command({"GET", "orders"}).substr(0, 32);
-  for (const std::size_t node : {0U, 1U})
-    joins(node, "1763197261000000", ask(holder, 'c', "holds it by now"));
-  joins(0, "1763197261000001", "no standing ask");
-  joins(1, came_next, ask(std::string(32, 'b'), 'b', "next"));
-  joins(1, came_first, ask(std::string(32, 'a'), 'a', "first"));
-  joins(2, came_first, ask(std::string(32, 'd'), 'a', "first"));  // by its next attempt
+  joins(0, "1763197261000001", "no entry");
+  joins(1, "1763197262000002", entry('b', "next"));
+  joins(1, "1763197262000003", entry('a', "first"));
+  joins(2, "1763197262000001", entry('a', "first"));
 
   const auto status = c.status("orders");
   EXPECT_EQ(status.waiting, 2U);

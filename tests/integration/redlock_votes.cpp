@@ -159,22 +159,7 @@ TEST(RedlockVotes, ReleasedLeaseIsNotRepaired) {
   }
 }
 
-// A client that asks often asks a majority first; what it holds for longer is on all nodes soon.
-TEST(RedlockVotes, LeaseThatWasGrantedByABareMajorityIsOnAllNodesSoon) {
-  redlock_nodes set{5};
-  client c{set.url(), {.lock = {.ttl = 60'000ms}}};
-  for (int i = 0; i < 200; ++i)
-    ASSERT_TRUE(c.mutex("orders").acquire().release());
-  const auto votes = set.calls_of_all("time");
-  EXPECT_LT(votes, 5 * 150U) << "asked all of them every time";
-  lease held = c.mutex("orders").acquire();
-  EXPECT_TRUE(eventually([&] { return set.holding("orders") == 5; }));
-  EXPECT_TRUE(held.renew());
-  EXPECT_TRUE(held.release());
-  EXPECT_TRUE(eventually([&] { return set.holding("orders") == 0; }));
-}
-
-TEST(RedlockVotes, NodeThatStopsAnsweringIsNotAskedFirst) {
+TEST(RedlockVotes, NodeThatStopsAnsweringIsNotWaitedFor) {
   redlock_nodes set{5};
   client c{set.url()};
   for (int i = 0; i < 50; ++i)
@@ -351,18 +336,25 @@ TEST(RedlockVotes, ClockOfOneNodeThatJumpsTakesNothing) {
   EXPECT_TRUE(eventually([&] { return odd.command({"EXISTS", "orders"}) == "1"; }));
 }
 
-// A clock that is an hour behind: it does not take tokens from the future for a slot it knows
-// nothing of, but goes on where it is.
-TEST(RedlockVotes, ProposalFarAheadOfTheNodesIsRefused) {
+// Nodes whose clock is an hour behind do not believe a proposal of now: they grant, leave their
+// counters where they are, and are raised by one. Nobody is refused, whatever the counters.
+TEST(RedlockVotes, ProposalFarAheadOfTheNodesIsGrantedAndNotBelieved) {
   stepped_clock clock;
   redlock_nodes set{3, {.node = clock.on()}};
-  client c{set.url(), {.unreachable_limit = 1ms}};
-  { const lease known = c.mutex("orders").acquire(); }
+  client c{set.url()};
+  const auto first = c.mutex("orders").acquire().token().value();
+  auto before = first;
   clock.step_wall_clock(-1h);
-  std::string what;
-  EXPECT_NE(thrown_by([&] { static_cast<void>(c.mutex("stock").try_acquire()); }, &what), errc{});
-  EXPECT_NE(what.find("ahead of the node's"), std::string::npos) << what;
-  EXPECT_TRUE(c.mutex("orders").try_acquire(5s));
+  client other{set.url()};  // has seen none of it
+  for (int i = 0; i < 3; ++i) {
+    const auto unknown = other.mutex("stock").try_acquire(patience);
+    ASSERT_TRUE(unknown);
+    const auto ours = c.mutex("orders").try_acquire(patience);
+    ASSERT_TRUE(ours);
+    EXPECT_GT(ours->token().value(), before);
+    before = ours->token().value();
+  }
+  EXPECT_LT(before, first + 100) << "a proposal that is not believed carries no counter away";
 }
 
 }  // namespace holdfast::test

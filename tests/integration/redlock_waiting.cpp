@@ -1,4 +1,5 @@
-// Waiting on a quorum: nodes that are given back vote for the first in line by themselves.
+// Waiting on a quorum: a node that is given back tells the first in its queue, and keeps the lock
+// for it for a moment.
 #include <future>
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 
 #include "redlock_scripts.hpp"
 #include "support/holder_process.hpp"
+#include "support/raw_redis.hpp"
 #include "support/redlock_nodes.hpp"
 #include "support/watch.hpp"
 
@@ -16,59 +18,48 @@ namespace holdfast::test {
 
 namespace {
 
-const std::string record = "holdfast:{redlock}:node";
-const std::string line = "holdfast:{redlock}:waiters:orders";
+const std::string queue = "holdfast:{redlock}:waiters:orders";
 const std::string somebody(32, 'a');
 
 class RedlockWaiting : public ::testing::Test {
  protected:
-  // Who comes for the first time asks all nodes; later on, a majority of them.
-  [[nodiscard]] bool are_in_line(std::size_t waiters, std::size_t least_nodes = 2) {
+  [[nodiscard]] bool are_queued(std::size_t waiters, std::size_t least_nodes = 2) {
     return eventually([&] {
       std::size_t nodes = 0;
       for (std::size_t i = 0; i < set_.size(); ++i)
-        nodes += set_[i].command({"ZCARD", line}) == std::to_string(waiters) ? 1 : 0;
+        nodes += set_[i].command({"ZCARD", queue}) == std::to_string(waiters) ? 1 : 0;
       return nodes >= least_nodes;
     });
   }
-  // As if somebody had been granted the lock there.
+  // As if another attempt had been granted the lock there.
   void take(std::size_t node) {
     (void)set_[node].command(
         {"SET", "orders", somebody + ";holdfast=1;token=1;block=1;since=0;", "PX", "60000"});
   }
   // And gave it back: the shipped script.
-  void give_back(std::size_t node) { EXPECT_EQ(release(node, "", ""), "1"); }
-  std::string release(std::size_t node, const std::string& leaves_as, const std::string& stays_as) {
-    auto& at = set_[node];
-    return at.command({"EVAL", std::string{stores::redlock::scripts::release.source}, "3", "orders",
-                       record, line, at.command({"HGET", record, "config"}),
-                       counter_field(set_[node]), somebody, "1", "0", leaves_as, stays_as, "7",
-                       at.command({"HGET", record, "run"})});
-  }
-  void set_counter(std::size_t node, std::uint64_t to) {
-    (void)set_[node].command({"HSET", record, counter_field(set_[node]), std::to_string(to)});
+  std::string give_back(std::size_t node, const std::string& leaves_as = {},
+                        const std::string& turn_ms = "50") {
+    return set_[node].command({"EVAL", std::string{stores::redlock::scripts::release.source}, "2",
+                               "orders", queue, somebody, leaves_as, turn_ms, "run_id"});
   }
   std::string value(std::size_t node) { return set_[node].command({"GET", "orders"}); }
 
-  // All nodes have a counter then.
-  fencing_token acquire_once() {
+  void acquire_once() {
     lease first = other_.mutex("orders").acquire();
     EXPECT_TRUE(set_.await_all_holding("orders"));
-    const auto token = first.token();
     EXPECT_TRUE(first.release());
     EXPECT_TRUE(set_.await_none_holding("orders"));
-    return token;
   }
   std::future<lease> waiter() {
     return std::async(std::launch::async, [this] { return waits_.mutex("orders").acquire(); });
   }
-  // Who comes to a lock that is taken everywhere.
-  std::future<lease> waiter_behind_somebody() {
-    (void)acquire_once();
+  // One that comes to a lock that is taken everywhere.
+  std::future<lease> waiter_behind_another() {
+    acquire_once();
     for (std::size_t node = 0; node < set_.size(); ++node)
       take(node);
     auto next = waiter();
-    EXPECT_TRUE(are_in_line(1, set_.size()));
+    EXPECT_TRUE(are_queued(1, set_.size()));
     return next;
   }
   static bool over(const std::future<lease>& one) {
@@ -82,111 +73,132 @@ class RedlockWaiting : public ::testing::Test {
 
 }  // namespace
 
-// It may also have just asked again by itself, and then its token is another: not every time.
-TEST_F(RedlockWaiting, NodesThatAreGivenBackVoteForTheFirstInLine) {
-  EXPECT_TRUE(eventually([&] {
-    lease held = other_.mutex("orders").acquire();
-    auto next = waiter();
-    EXPECT_TRUE(are_in_line(1));
-    const auto token = held.token();
-    EXPECT_TRUE(held.release());
-    lease called = next.get();
-    EXPECT_GT(called.token(), token);
-    const bool by_call = called.token().value() == token.value() + 1;
-    const auto status = other_.status("orders");
-    EXPECT_TRUE(status.holder && status.holder->token == called.token());
-    EXPECT_TRUE(called.renew());
-    EXPECT_TRUE(called.release());
-    return by_call;
-  }));
+TEST_F(RedlockWaiting, NodeThatIsGivenBackTellsTheFirstAndKeepsTheLockForIt) {
+  auto next = waiter_behind_another();
+  const auto entry = set_[0].command({"ZRANGE", queue, "0", "0"});
+  // Long enough for this test to look at it. A minority cannot grant.
+  EXPECT_EQ(give_back(0, {}, "60000"), "1");
+  EXPECT_EQ(value(0), "turn;" + entry.substr(0, 32));
+  EXPECT_FALSE(other_.mutex("orders").try_acquire()) << "it is kept for another";
+  const auto status = other_.status("orders");
+  ASSERT_TRUE(status.holder);
+  EXPECT_EQ(status.nodes[0].is, lock_on_node::state::free) << "a turn holds nothing";
+  EXPECT_EQ(give_back(1, {}, "60000"), "1");
+  EXPECT_TRUE(over(next)) << "it takes its turns by asking";
+  lease held = next.get();
+  EXPECT_TRUE(held.renew());
 }
 
-TEST_F(RedlockWaiting, TokensThatDifferAreRaised) {
+TEST_F(RedlockWaiting, TurnThatIsNotTakenLapses) {
+  acquire_once();
+  take(0);
+  // A waiter that hears, and does not ask: its client is cut off from the other nodes.
+  raw_redis deaf{set_[0].where()};
+  const std::string inbox(32, 'b');
+  (void)deaf.command({"SUBSCRIBE", "holdfast:turn:" + inbox});
+  (void)set_[0].command({"ZADD", queue, "1", std::string(32, 'c') + inbox + "host=h;pid=1;label="});
+  EXPECT_EQ(give_back(0), "1");
   lease held = other_.mutex("orders").acquire();
-  ASSERT_TRUE(set_.await_all_holding("orders"));
-  auto next = waiter();
-  ASSERT_TRUE(are_in_line(1));
-  const auto ahead = held.token().value() + 30'000'000;
-  for (const std::size_t node : {0, 1, 2})
-    set_counter(node, ahead + 1000 * node);
-  EXPECT_TRUE(held.release());
-  lease called = next.get();
-  EXPECT_GT(called.token().value(), ahead + 1000) << "above those of two nodes";
-  EXPECT_TRUE(called.renew());
+  EXPECT_TRUE(set_.await_all_holding("orders")) << "by the next renewal at the latest";
 }
 
-// Who gave it back died half-way, or some nodes did not hear of it.
-TEST_F(RedlockWaiting, VoteOfAMinorityIsNoGrant) {
-  auto next = waiter_behind_somebody();
-  give_back(0);
-  const auto first = value(0).substr(0, somebody.size());
-  EXPECT_NE(first, somebody);
-  // It finds the others taken when it asks again, and gives back: its successor is called there.
-  ASSERT_TRUE(eventually([&] { return value(0).substr(0, somebody.size()) != first; }));
+TEST_F(RedlockWaiting, ReleaseOfAMinorityIsNoGrant) {
+  auto next = waiter_behind_another();
+  EXPECT_EQ(give_back(0), "1");
+  // It takes its turn, finds the others taken, and gives back what it took there.
+  ASSERT_TRUE(eventually([&] { return set_[0].command({"EXISTS", "orders"}) == "0"; }));
+  EXPECT_TRUE(are_queued(1));
   EXPECT_NE(next.wait_for(0s), std::future_status::ready);
-  give_back(1);
+  EXPECT_EQ(give_back(1), "1");
   EXPECT_TRUE(over(next));
   EXPECT_EQ(value(2).substr(0, somebody.size()), somebody);
 }
 
-// The counterexample of models/redlock_renew.pml: a node where it was in line still.
-TEST_F(RedlockWaiting, NodeThatVotedForItAgainSinceDoesNotCountInARenewal) {
-  auto next = waiter_behind_somebody();
-  for (const std::size_t node : {0, 1})
-    (void)set_[node].command({"DEL", "orders"});
+TEST_F(RedlockWaiting, WaiterThatIsServedLeavesEveryQueue) {
+  auto next = waiter_behind_another();
+  EXPECT_EQ(give_back(0), "1");
+  EXPECT_EQ(give_back(1), "1");
   lease held = next.get();
-  ASSERT_TRUE(eventually([&] { return set_[2].command({"ZCARD", line}) == "1"; }));
-  // Node 0 lost the key. Another one is granted the lock there and on node 2, and gives it back.
-  (void)set_[0].command({"DEL", "orders"});
-  const auto higher = held.token().value() + 30'000'000;
-  set_counter(0, higher);
-  set_counter(2, higher);
-  give_back(2);
-  ASSERT_NE(value(2).find(";token=" + std::to_string(higher + 1) + ";"), std::string::npos);
-  EXPECT_EQ(value(2).substr(0, somebody.size()), value(1).substr(0, somebody.size()));
-  EXPECT_FALSE(held.renew());
+  EXPECT_TRUE(are_queued(0, set_.size())) << "also where the lock is still taken";
 }
 
-// A copy of the request that comes late finds no such place, and nobody by that name any more.
-TEST_F(RedlockWaiting, SuccessorTakesThePlaceOfItsPredecessorOnly) {
-  (void)acquire_once();
+TEST_F(RedlockWaiting, WaiterThatGivesUpLeavesEveryQueue) {
+  acquire_once();
+  for (std::size_t node = 0; node < set_.size(); ++node)
+    take(node);
+  EXPECT_FALSE(waits_.mutex("orders").try_acquire(300ms));
+  EXPECT_TRUE(are_queued(0, set_.size()));
+}
+
+// A ticket is a client's clock: one that is an hour behind is not always first.
+TEST_F(RedlockWaiting, TicketCountsWithinTheLastSecondOfTheNodesClock) {
+  acquire_once();
+  take(0);
   auto& node = set_[0];
-  const auto in_line = [&] { return node.command({"ZRANGE", line, "0", "-1"}); };
-  EXPECT_EQ(release(0, "old", "new"), "0");
-  EXPECT_EQ(in_line(), "");
-  (void)node.command({"ZADD", line, "3", "old"});
-  EXPECT_EQ(release(0, "old", "new"), "0");
-  EXPECT_EQ(in_line(), "new");
-  EXPECT_EQ(release(0, "old", "newer"), "0");
-  EXPECT_EQ(in_line(), "new");
+  const auto config = node.command({"HGET", "holdfast:{redlock}:node", "config"});
+  const auto run = node.command({"HGET", "holdfast:{redlock}:node", "run"});
+  const auto queue_with = [&](const std::string& ticket, char who) {
+    return node.command({"EVAL",
+                         std::string{stores::redlock::scripts::acquire.source},
+                         "3",
+                         "orders",
+                         "holdfast:{redlock}:node",
+                         queue,
+                         config,
+                         "c:1",
+                         std::string(32, who),
+                         "1000",
+                         "1",
+                         "1",
+                         "0",
+                         "host=h;pid=1;label=",
+                         "30000000",
+                         std::string(32, who) + std::string(32, '0'),
+                         ticket,
+                         "10000",
+                         "",
+                         run});
+  };
+  const auto before = std::stoull(node.command({"TIME"}));
+  (void)queue_with("1", 'd');
+  (void)queue_with("9000000000000000", 'e');
+  (void)queue_with("9000000000000000", 'd');
+  const auto after = std::stoull(node.command({"TIME"})) + 1;
+  const auto score = [&](char who) {
+    return std::stoull(node.command(
+        {"ZSCORE", queue, std::string(32, who) + std::string(32, '0') + "host=h;pid=1;label="}));
+  };
+  EXPECT_GE(score('d'), (before - 1) * 1'000'000);
+  EXPECT_LE(score('d'), after * 1'000'000 - 1'000'000) << "and is kept from its first entry";
+  EXPECT_LE(score('e'), after * 1'000'000);
 }
 
-TEST_F(RedlockWaiting, WaiterThatIsPausedCostsTheOthersItsClaimAndFindsOut) {
+TEST_F(RedlockWaiting, WaiterThatIsPausedCostsTheOthersAMomentAndFindsOut) {
   lease held = other_.mutex("orders").acquire();
   holder_process paused{set_.url(), "orders", 2000ms, {}};
-  ASSERT_TRUE(are_in_line(1));
+  ASSERT_TRUE(are_queued(1));
   paused.child().signal(SIGSTOP);
   auto next = waiter();
-  ASSERT_TRUE(are_in_line(2));
+  ASSERT_TRUE(are_queued(2));
   EXPECT_TRUE(held.release());
-  lease called = next.get();
+  lease served = next.get();
   paused.child().signal(SIGCONT);
-  EXPECT_TRUE(called.renew());
-  const auto token = called.token();
-  EXPECT_TRUE(called.release());
+  EXPECT_TRUE(served.renew());
+  const auto token = served.token();
+  EXPECT_TRUE(served.release());
   paused.await_held();
-  EXPECT_GT(paused.token(), token) << "not what it was called to while it was paused";
+  EXPECT_GT(paused.token(), token);
 }
 
-TEST_F(RedlockWaiting, WhatIsNoStandingAskIsPassedOver) {
+TEST_F(RedlockWaiting, WhatIsNoEntryIsPassedOver) {
   lease held = other_.mutex("orders").acquire();
   ASSERT_TRUE(set_.await_all_holding("orders"));
   for (const std::size_t node : {0, 1, 2}) {
     for (const auto& junk : {std::string{}, std::string{"junk"}, std::string(72, '9')})
-      (void)set_[node].command({"ZADD", line, "1", junk});
+      (void)set_[node].command({"ZADD", queue, "1", junk});
   }
   auto next = waiter();
-  ASSERT_TRUE(are_in_line(4));
+  ASSERT_TRUE(are_queued(4));
   EXPECT_TRUE(held.release());
   EXPECT_TRUE(over(next));
 }
@@ -195,10 +207,22 @@ TEST_F(RedlockWaiting, WaiterWhoseProcessIsGoneIsPassedOver) {
   lease held = other_.mutex("orders").acquire();
   {
     holder_process gone{set_.url(), "orders", 2000ms, {}};
-    ASSERT_TRUE(are_in_line(1));
+    ASSERT_TRUE(are_queued(1));
   }  // killed
   auto next = waiter();
-  ASSERT_TRUE(are_in_line(2));
+  ASSERT_TRUE(are_queued(2));
+  EXPECT_TRUE(held.release());
+  EXPECT_TRUE(over(next));
+}
+
+// It must not abort a release half-way, nor leave a waiter asleep.
+TEST_F(RedlockWaiting, UserThatMayNotPublishReleasesAndWaitersAreServed) {
+  for (std::size_t node = 0; node < set_.size(); ++node) {
+    EXPECT_EQ(set_[node].command({"ACL", "SETUSER", "default", "-publish"}), "OK");
+  }
+  lease held = other_.mutex("orders").acquire();
+  auto next = waiter();
+  ASSERT_TRUE(are_queued(1));
   EXPECT_TRUE(held.release());
   EXPECT_TRUE(over(next));
 }

@@ -43,7 +43,7 @@ class beside_redis final : public surroundings {
   // The channels that somebody listens to: an inbox of each kind of lock.
   static constexpr std::string_view heard_channel =
       "holdfast:inbox:00000000000000000000000000000001";
-  static constexpr std::string_view heard_votes = "holdfast:vote:00000000000000000000000000000001";
+  static constexpr std::string_view heard_turns = "holdfast:turn:00000000000000000000000000000001";
 
  private:
   test::set_clock clock_{1'700'000'000'000'000};

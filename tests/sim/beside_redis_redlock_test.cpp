@@ -8,7 +8,7 @@
 #include "sim/beside_redis.hpp"
 #include "sim/random.hpp"
 #include "stores/redlock/node_set.hpp"
-#include "stores/redlock/place_in_line.hpp"
+#include "stores/redlock/queue_entry.hpp"
 
 namespace holdfast::sim {
 
@@ -50,8 +50,8 @@ class script_source {
       default:
         return {&scripts::acquire,
                 {lock, record, queue},
-                {config(), field(lock), id, ttl(), token(), "1", "5", holder, "60000000",
-                 waits ? ticket() : "", waits ? call_of(id) : "", random_.chance(50) ? "1" : "9",
+                {config(), field(lock), id, ttl(), token(), "1", "5", holder, "30000000",
+                 waits ? address(id) : "", waits ? ticket() : "", random_.chance(50) ? "1" : "9",
                  waits && random_.chance(500) ? "1" : ""}};
       case 6:
       case 7:
@@ -60,11 +60,7 @@ class script_source {
       case 9:
       case 10: {
         const bool leaves = random_.chance(400);
-        const bool stays = random_.chance(300);
-        return {&scripts::release,
-                {lock, record, queue},
-                {config(), field(lock), id, "1", "5", leaves ? entry(id) : "",
-                 stays ? entry(owner()) : "", ticket()}};
+        return {&scripts::release, {lock, queue}, {id, leaves ? address(id) + holder : "", "50"}};
       }
       case 11: {
         const auto other = name();
@@ -122,16 +118,16 @@ class script_source {
     const auto ahead = random_.chance(30) ? 90'000'000 : random_.between(-300, 300);
     return std::to_string(at_.wall_us() + ahead);
   }
-  std::string ticket() { return std::to_string(1'700'000'000'000'000 + random_.between(0, 50)); }
+  std::string ticket() {
+    return std::to_string(at_.wall_us() + random_.between(-2'000'000, 1'000'000));
+  }
   static constexpr const char* holder = "host=h;pid=1;label=x";
   // Some listen, some are gone.
-  static std::string call_of(const std::string& id) {
+  static std::string address(const std::string& id) {
     constexpr auto length = core::owner_id::digits;
-    const auto heard = beside_redis::heard_votes.substr(beside_redis::heard_votes.size() - length);
-    const auto inbox = std::string{heard.substr(0, length - 1)} + (id.back() % 3 == 0 ? "f" : "1");
-    return stores::redlock::call_to(inbox, std::chrono::milliseconds{1500});
+    const auto heard = beside_redis::heard_turns.substr(beside_redis::heard_turns.size() - length);
+    return id + std::string{heard.substr(0, length - 1)} + (id.back() % 3 == 0 ? "f" : "1");
   }
-  static std::string entry(const std::string& id) { return id + call_of(id) + holder; }
 
   random_stream& random_;
   beside_redis& at_;

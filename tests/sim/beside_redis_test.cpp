@@ -89,7 +89,7 @@ beside_redis::answers beside_redis::in_any_order(const answers& both) {
 }
 
 std::int64_t beside_redis::publish(std::string_view channel, std::string_view message) {
-  if (channel != heard_channel && channel != heard_votes) return 0;
+  if (channel != heard_channel && channel != heard_turns) return 0;
   sent_ += std::string{message} + "\n";
   ++sent_count_;
   return 1;
@@ -98,7 +98,7 @@ std::int64_t beside_redis::publish(std::string_view channel, std::string_view me
 beside_redis::answers beside_redis::eval(std::string_view script, const texts& keys,
                                          const texts& args) {
   if (!listens_) {
-    for (const auto channel : {heard_channel, heard_votes})
+    for (const auto channel : {heard_channel, heard_turns})
       static_cast<void>(listener_.command({"SUBSCRIBE", std::string{channel}}));
     listens_ = true;
   }

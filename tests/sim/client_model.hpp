@@ -39,12 +39,7 @@ struct left_out {
   bool recovery = false;        // giving it the counters of the others
   bool wait_first = false;      // reading them after the wait, not before
   bool enough_sources = false;  // reading them from a majority
-  bool fill_in_held = false;    // putting a lease on further nodes only while it is held
-  bool filled_release = false;  // giving it back there, too
-  bool stale_calls = false;     // ignoring a vote by call from before the latest answer
-  bool same_token = false;      // wanting the same token of all who call
-  bool line_release = false;    // leaving the line, too, when what is held is given back
-  bool lease_token = false;     // not counting in a renewal what a node voted for since
+  bool lease_token = false;     // not counting in a renewal a token above the lease's
 };
 
 struct renewing {

@@ -353,9 +353,13 @@ std::string score_text(double value) {
 }
 
 reply zadd(call_context& in, words args) {
-  if (args.size() % 2 == 0) return reply::error("ERR syntax error");
+  const bool only_new = args.size() > 1 && args[1] == "NX";
+  const std::size_t first = only_new ? 2 : 1;
+  if (args.size() <= first || (args.size() - first) % 2 != 0) {
+    return reply::error("ERR syntax error");
+  }
   std::vector<double> scores;
-  for (std::size_t i = 1; i < args.size(); i += 2) {
+  for (std::size_t i = first; i < args.size(); i += 2) {
     const auto value = score(args[i]);
     if (!value) return reply::error("ERR value is not a valid float");
     scores.push_back(*value);
@@ -364,12 +368,14 @@ reply zadd(call_context& in, words args) {
   if (found.wrong) return wrong_type();
   auto& set = *found.value;
   std::int64_t fresh = 0;
-  for (std::size_t i = 2; i < args.size(); i += 2) {
-    const auto value = scores[i / 2 - 1];
+  for (std::size_t i = first + 1; i < args.size(); i += 2) {
+    const auto value = scores[(i - first - 1) / 2];
     const auto at = set.scores.find(args[i]);
     if (at == set.scores.end()) {
       set.scores.emplace(args[i], value);
       ++fresh;
+    } else if (only_new) {
+      continue;
     } else {
       set.order.erase({at->second, at->first});
       at->second = value;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/backoff.hpp"
-#include "core/first_asked.hpp"
 #include "sim/link_model.hpp"
 
 namespace holdfast::sim {
@@ -36,8 +35,6 @@ class line_model {
   [[nodiscard]] bool doubtful() const noexcept { return silent_ || down_; }
   [[nodiscard]] bool connecting() const noexcept { return channel_ == nullptr && !down_; }
   void mark_silent() noexcept { silent_ = true; }
-  core::vote_habit habit{};
-  [[nodiscard]] core::node_habit look() const { return habit.look(in_.now(), doubtful()); }
 
  private:
   struct queued {

@@ -16,19 +16,13 @@ using core::quorum_outcome;
 using std::chrono::milliseconds;
 using stores::redis::milliseconds_text;
 using stores::redlock::ahead_us_max;
-using stores::redlock::has;
-using stores::redlock::node_mask;
-using stores::redlock::only;
 using stores::redlock::record_key;
 
 // As in redlock_lock.cpp.
 constexpr std::string_view waiters_max = "10000";
+constexpr std::string_view turn_ms = "50";
 constexpr core::duration ask_again_min = milliseconds{30};
 constexpr core::duration ask_again_max = milliseconds{60};
-constexpr core::duration rivals_remembered = std::chrono::seconds{1};
-// Between one sweep and two: node_set::soon().
-constexpr core::duration fill_in_min = milliseconds{50};
-constexpr core::duration fill_in_max = milliseconds{100};
 
 const std::string layout = std::to_string(stores::redis::layout_written);
 
@@ -54,7 +48,10 @@ redlock_model::redlock_model(network& net, process& in, const quorum_set& set,
     if (!votes) look_after_nodes();
   };
   const auto dropped = [this](const script_request& release) {
-    lingering_.insert(*core::owner_id::parse(release.args[2]));
+    linger(*core::owner_id::parse(release.args[0]));
+    if (const auto waiter = core::owner_id::parse(release.args[1].substr(0, 32))) {
+      lingering_.insert(*waiter);
+    }
   };
   for (auto* one : set.nodes) {
     calls_.push_back(std::make_unique<line_model>(
@@ -77,16 +74,17 @@ core::owner_id redlock_model::fresh_id() {
 // ---- what is sent ------------------------------------------------------------------------------
 
 redlock_model::call redlock_model::acquire_call(std::size_t lock, const stores::attempt& who,
-                                                std::uint64_t proposal,
-                                                const place_in_line* line) const {
+                                                std::uint64_t proposal, const queued_waiter* waiter,
+                                                bool asked_before) const {
   const auto& keys = quorum_keys_of(lock);
   return std::make_shared<script_request>(script_request{
       scripts_.acquire,
       {keys.lock, record_key, keys.queue},
       {set_.config, keys.counter, std::string{who.id.text()}, milliseconds_text(who.ttl),
        std::to_string(proposal), layout, "0", holder_, std::string{ahead_us_max},
-       line == nullptr ? std::string{} : line->ticket, line == nullptr ? std::string{} : line->call,
-       std::string{waiters_max}, who.asks > 1 ? "1" : ""},
+       waiter == nullptr ? std::string{} : waiter->address,
+       waiter == nullptr ? std::string{} : waiter->ticket, std::string{waiters_max},
+       asked_before ? "1" : ""},
       true});
 }
 
@@ -101,15 +99,12 @@ redlock_model::call redlock_model::raise_call(std::size_t lock, const core::owne
 }
 
 redlock_model::call redlock_model::release_call(std::size_t lock, const core::owner_id& id,
-                                                std::string_view leaves_as,
-                                                std::string_view stays_as,
-                                                std::string_view ticket) const {
+                                                std::string_view leaves_as) const {
   const auto& keys = quorum_keys_of(lock);
   return std::make_shared<script_request>(
       script_request{scripts_.release,
-                     {keys.lock, record_key, keys.queue},
-                     {set_.config, keys.counter, std::string{id.text()}, layout, "0",
-                      std::string{leaves_as}, std::string{stays_as}, std::string{ticket}},
+                     {keys.lock, keys.queue},
+                     {std::string{id.text()}, std::string{leaves_as}, std::string{turn_ms}},
                      true});
 }
 
@@ -124,46 +119,52 @@ void redlock_model::give_back(std::size_t node, call what, core::time_point give
   calls_[node]->send_for_sure(std::move(what), give_up, nullptr);
 }
 
+void redlock_model::give_back_everywhere(std::size_t lock, const core::owner_id& id,
+                                         std::string_view leaves_as, core::time_point give_up) {
+  const auto what = release_call(lock, id, leaves_as);
+  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
+    give_back(i, what, give_up);
+}
+
 // ---- asking ------------------------------------------------------------------------------------
 
-void redlock_model::begin(std::size_t lock, stores::attempt& who, waiting& mine,
-                          const core::owner_id& id) {
-  who.id = id;
-  const auto ttl = without_.elapsed ? core::duration{core::never.time_since_epoch()} : who.ttl;
-  const auto claim = without_.claim ? who.ttl : who.claim_ttl;
-  mine.votes = std::make_shared<vote_model>(
-      in_, calls_, set_.node_timeout, *this, vote_model::attempt{lock, id, mine.line},
-      core::quorum_rule{set_.nodes.size(), ttl, mine.line ? claim : core::duration::zero(),
-                        set_.max_ttl / 2},
-      without_, set_.resends);
-  begun_.push_back(mine.votes);
-  if (mine.line) inbox_.expect(id);
-  asked_.try_emplace(id, 0);
-  locks_[lock].held[id] = {everybody()};
+void redlock_model::begin_to_wait(waiting& mine) {
+  if (mine.ticket.empty()) mine.ticket = std::to_string(in_.wall_us());
+  mine.waiter = std::make_shared<queued_waiter>(fresh_id(), inbox_.inbox(), mine.ticket, holder_);
+  inbox_.expect(mine.waiter->id);
+}
+
+std::string redlock_model::stop_waiting(waiting& mine) {
+  const auto gone = std::exchange(mine.waiter, nullptr);
+  if (!gone) return {};
+  gone->done = true;
+  inbox_.forget(gone->id);
+  done_waiting_.insert(gone->id);
+  return gone->entered ? gone->entry() : std::string{};
 }
 
 void redlock_model::ask(std::size_t lock, stores::attempt& who, core::time_point until,
                         on_answer done) {
   auto& mine = memory_of(who);
   auto& here = locks_[lock];
-  if (who.may_wait && !mine.line) {
-    mine.line = std::make_shared<place_in_line>();
-    if (mine.ticket.empty()) mine.ticket = std::to_string(in_.wall_us());
-    mine.line->ticket = mine.ticket;
-    mine.line->call = stores::redlock::call_to(inbox_.inbox(), who.claim_ttl);
-    mine.line->holder = holder_;
-  }
-  // An id is for one attempt only: what an earlier one left on its way must not touch this one.
-  const bool first_time = !std::exchange(mine.asked, true);
-  if (!mine.votes) begin(lock, who, mine, first_time || without_.fresh_id ? who.id : fresh_id());
-  if (mine.votes->retire(in_.now())) begin_again(lock, who, mine);
-  ++who.asks;
-  auto first = ask_first(lock);
+  if (who.may_wait && !mine.waiter) begin_to_wait(mine);
+  if (who.asks++ > 0 && !without_.fresh_id) who.id = fresh_id();
+  here.held[who.id] = {};
+  asked_.try_emplace(who.id, 0);
   const auto proposal = core::propose(here.last_seen, in_.wall_us());
-  const auto votes = mine.votes;
-  votes->ask({proposal, in_.now(), std::move(first.nodes)}, first.patience,
-             acquire_call(lock, who, proposal, mine.line.get()),
-             mine.line ? inbox_.take(who.id) : std::vector<vote_inbox_model::call>{});
+  const bool queues = mine.waiter && (mine.waiter->entered || majority_answers_);
+  const bool asked_before = queues && mine.waiter->entered.exchange(true);
+  if (queues) asked_for_.insert_or_assign(who.id, mine.waiter->id);
+  if (mine.waiter) inbox_.asks(mine.waiter->id);
+  const auto ttl = without_.elapsed ? core::duration{core::never.time_since_epoch()} : who.ttl;
+  const auto votes = std::make_shared<vote_model>(
+      in_, calls_, set_.node_timeout, *this,
+      vote_model::attempt{lock, who.id, queues ? mine.waiter : nullptr},
+      core::quorum_rule{set_.nodes.size(), ttl}, without_, set_.resends);
+  mine.votes = votes;
+  begun_.push_back(votes);
+  votes->ask(proposal,
+             acquire_call(lock, who, proposal, queues ? mine.waiter.get() : nullptr, asked_before));
   votes->wait(until, [this, lock, &who, votes = votes.get(), done = std::move(done)] {
     read_verdict(lock, who, *votes, done);
   });
@@ -175,110 +176,48 @@ void redlock_model::read_verdict(std::size_t lock, stores::attempt& who, vote_mo
   auto& here = locks_[lock];
   const auto& machine = votes.machine();
   // It is kept only by what it has sent.
-  const auto kept_alive = mine.votes;
+  const auto kept_alive = std::exchange(mine.votes, nullptr);
   const auto outcome = machine.outcome();
   auto got = machine.granted();
   if (without_.early_count) got.counted_from = in_.now();
   if (without_.elapsed) got.ttl = std::min(got.ttl, who.ttl);
+  majority_answers_ = machine.majority_works();
   here.last_seen = std::max({here.last_seen, machine.highest_seen(), got.token.value()});
-  if (outcome == quorum_outcome::busy) {
-    here.rivals_until = core::after(in_.now(), rivals_remembered);
-    auto met = machine.met();
-    if (mine.line) {
-      inbox_.open();
-      if (machine.over()) begin_again(lock, who, mine);
-      met.queued = true;
-      met.ask_within = std::min(core::between(ask_again_min, ask_again_max, random_.bits()),
-                                who.claim_ttl / core::asks_per_claim);
-      return done(core::answer{std::move(met)});
-    }
-  }
-  mine.votes.reset();
   if (outcome == quorum_outcome::granted) {
-    if (mine.line) stop_waiting(who, mine);
-    auto& kept = here.held[who.id];
-    const auto asked = asked_of(machine);
-    kept.at = asked;
-    kept.token = got.token;
-    if (mine.line && mine.line->joined) kept.entry = mine.line->entry(who.id);
-    if (!machine.asked_all()) fill_in({lock, who.id, got.ttl}, got.token, asked);
+    here.held[who.id] = got.token;
+    if (!stop_waiting(mine).empty()) votes.leave_queues();
     return done(core::answer{got});
   }
-  votes.give_back({});
+  votes.give_back();
   here.held.erase(who.id);
-  if (outcome == quorum_outcome::busy) return done(core::answer{machine.met()});
+  if (outcome == quorum_outcome::busy) {
+    auto met = machine.met();
+    if (mine.waiter) {
+      inbox_.open();
+      met.queued = mine.waiter->entered;
+      met.ask_within = core::between(ask_again_min, ask_again_max, random_.bits());
+    }
+    return done(core::answer{std::move(met)});
+  }
   // That it is late is for the caller to see.
   if (outcome == quorum_outcome::late) return done(core::answer{got});
   static const std::vector<std::string> names(16, "node");
   auto why = machine.why({names.data(), set_.nodes.size()}, set_.node_timeout);
   if (why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
-  // It may not be asked again, nor withdrawn: some nodes said busy, and have it in line.
-  if (mine.line) leave_line(lock, who, mine);
+  // It may not be asked again, nor withdrawn: some nodes may have it in their queue.
+  if (const auto entry = stop_waiting(mine); !entry.empty()) {
+    give_back_everywhere(lock, who.id, entry, core::after(in_.now(), who.ttl));
+  }
   done(fail(std::move(why)));
 }
 
-node_mask redlock_model::asked_of(const core::quorum_machine& machine) const {
-  node_mask asked = 0;
-  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
-    asked |= machine.was_asked(i) ? only(i) : 0;
-  return asked;
-}
-
-void redlock_model::begin_again(std::size_t lock, stores::attempt& who, waiting& mine) {
-  const auto before = std::exchange(mine.votes, nullptr);
-  const auto was = who.id;
-  begin(lock, who, mine, without_.fresh_id ? was : fresh_id());
-  mine.line->joined = true;
-  before->give_back(mine.line->entry(who.id));
-  mine.votes->stand(asked_of(before->machine()), in_.now());
-  if (who.id == was) return;
-  follows_.emplace(who.id, was);
-  inbox_.forget(was);
-  locks_[lock].held.erase(was);
-}
-
-void redlock_model::stop_waiting(const stores::attempt& who, waiting& mine) {
-  mine.line->waits = false;
-  inbox_.forget(who.id);
-}
-
-// As node_set::ask_first(): all clients of a set know its nodes in the same order here.
-core::first_asked redlock_model::ask_first(std::size_t lock) const {
-  std::vector<core::node_habit> habits;
-  for (const auto& one : calls_)
-    habits.push_back(one->look());
-  const bool rivals = in_.now() < locks_[lock].rivals_until;
-  return core::ask_first(habits, lock % habits.size(),
-                         rivals ? core::rivals::seen : core::rivals::none_seen, in_.now());
-}
-
-void redlock_model::fill_in(const renewing& one, fencing_token token, node_mask asked) {
-  const auto due = core::between(fill_in_min, fill_in_max, random_.bits());
-  in_.at(core::after(in_.now(), due), [this, one, token, asked] {
-    if (!holds(one.lock, one.id) && !without_.fill_in_held) return;
-    const auto value = stores::redis::value_begins(one.id, token) + ";block=1;since=0;" + holder_;
-    for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
-      if (!has(asked, i)) repair(i, one, value);
-    }
-  });
-}
-
-void redlock_model::leave_line(std::size_t lock, const stores::attempt& who, waiting& mine) {
-  stop_waiting(who, mine);
-  const auto line = std::exchange(mine.line, nullptr);
-  if (!line->joined) return;
-  const auto what = release_call(lock, who.id, line->entry(who.id), {}, {});
-  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
-    give_back(i, what, core::after(in_.now(), who.ttl));
-}
-
 void redlock_model::wait(std::size_t, stores::attempt& who, core::time_point until, on_woken done) {
-  const auto nodes = memory_of(who).votes->machine().calls_missing();
-  inbox_.wait(who.id, nodes, until, std::move(done));
+  const auto& waiter = memory_of(who).waiter;
+  inbox_.wait(waiter->id, majority(), until, std::move(done));
 }
 
 void redlock_model::wake(stores::attempt& who) {
-  if (memory_of(who).line) inbox_.wake(who.id);
+  if (const auto& waiter = memory_of(who).waiter) inbox_.wake(waiter->id);
 }
 
 // ---- giving back -------------------------------------------------------------------------------
@@ -287,21 +226,14 @@ void redlock_model::withdraw(std::size_t lock, stores::attempt& who, core::time_
                              on_removal done) {
   auto& mine = memory_of(who);
   mine.votes.reset();
-  std::string entry;
-  if (mine.line) {
-    stop_waiting(who, mine);
-    entry = mine.line->entry(who.id);
-  }
+  const auto entry = stop_waiting(mine);
   locks_[lock].held.erase(who.id);
   if (without_.withdrawing) return done(core::removal::gone);
   const auto give_up = core::after(in_.now(), who.ttl);
-  for (const auto& id : mine.unanswered) {
-    const auto freed = release_call(lock, id, {}, {}, {});
-    for (std::size_t i = 0; i < set_.nodes.size(); ++i)
-      give_back(i, freed, give_up);
-  }
+  for (const auto& id : mine.unanswered)
+    give_back_everywhere(lock, id, {}, give_up);
   const auto asked = question(calls_);
-  const auto leave = release_call(lock, who.id, entry, {}, {});
+  const auto leave = release_call(lock, who.id, entry);
   for (std::size_t i = 0; i < set_.nodes.size(); ++i)
     asked->ask(i, leave, give_up);
   asked->gather(until, [this, done = std::move(done)](const auto& answers) {
@@ -312,32 +244,14 @@ void redlock_model::withdraw(std::size_t lock, stores::attempt& who, core::time_
   });
 }
 
-bool redlock_model::leaves_line(std::size_t lock, const core::owner_id& id,
-                                const std::string& entry) {
-  const auto known = locks_[lock].held.find(id);
-  if (known == locks_[lock].held.end()) return false;
-  known->second.entry = entry;
-  return true;
-}
-
-redlock_model::ours redlock_model::take_out(std::size_t lock, const core::owner_id& id) {
-  auto& held = locks_[lock].held;
-  const auto known = held.find(id);
-  if (known == held.end()) return {everybody()};
-  auto what = std::move(known->second);
-  held.erase(known);
-  return what;
-}
-
 void redlock_model::release(std::size_t lock, const core::owner_id& id, core::time_point until,
                             on_removal done) {
-  const auto [at, token, entry] = take_out(lock, id);
+  locks_[lock].held.erase(id);
   // A node that is away now must not have it when it comes back.
   const auto give_up = core::after(in_.now(), set_.max_ttl);
   const auto asked = question(calls_);
-  const auto what = release_call(lock, id, entry, {}, {});
+  const auto what = release_call(lock, id, {});
   for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
-    if (!has(at, i)) continue;
     if (without_.owed_release) {
       asked->ask(i, what);
     } else {
@@ -346,14 +260,13 @@ void redlock_model::release(std::size_t lock, const core::owner_id& id, core::ti
   }
   asked->gather(
       until,
-      [this, at = at, done = std::move(done)](const auto& answers) {
+      [this, done = std::move(done)](const auto& answers) {
         std::size_t released = 0;
         std::size_t gone = 0;
         std::size_t taken = 0;
-        for (std::size_t i = 0; i < answers.size(); ++i) {
-          if (!has(at, i)) ++gone;
-          if (!answers[i] || !*answers[i]) continue;
-          const auto said = (*answers[i])->integer;
+        for (const auto& answer : answers) {
+          if (!answer || !*answer) continue;
+          const auto said = (*answer)->integer;
           ++(said > 0 ? released : said == 0 ? gone : taken);
         }
         if (released >= majority()) return done(core::removal::released);
@@ -368,11 +281,8 @@ void redlock_model::release(std::size_t lock, const core::owner_id& id, core::ti
 
 void redlock_model::release_later(std::size_t lock, const core::owner_id& id,
                                   core::time_point give_up) {
-  const auto [at, token, entry] = take_out(lock, id);
-  const auto what = release_call(lock, id, entry, {}, {});
-  for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
-    if (has(at, i)) give_back(i, what, give_up);
-  }
+  locks_[lock].held.erase(id);
+  give_back_everywhere(lock, id, {}, give_up);
 }
 
 // ---- renewing ----------------------------------------------------------------------------------
@@ -445,7 +355,7 @@ stores::renewal redlock_model::judge(const renewing& one, core::time_point count
   const auto known = locks_[one.lock].held.find(one.id);
   const auto token = without_.lease_token                   ? fencing_token{UINT64_MAX}
                      : known == locks_[one.lock].held.end() ? fencing_token{}
-                                                            : known->second.token;
+                                                            : known->second;
   core::renewal_round round{said.size(), token};
   std::vector<std::size_t> gone;
   for (std::size_t i = 0; i < said.size(); ++i) {
@@ -489,10 +399,7 @@ void redlock_model::ask_twice(const renewing& one, const std::vector<extension>&
 void redlock_model::repair(std::size_t node, const renewing& one, const std::string& value) {
   const auto holder = stores::redis::parse_holder(value);
   // A lock that is given back is not brought back.
-  auto& held = locks_[one.lock].held;
-  const auto known = held.find(one.id);
-  if (!holder || (known == held.end() && !without_.fill_in_held)) return;
-  if (known != held.end() && !without_.filled_release) known->second.at |= only(node);
+  if (!holder || !holds(one.lock, one.id)) return;
   const auto& keys = quorum_keys_of(one.lock);
   calls_[node]->send(
       std::make_shared<script_request>(script_request{
@@ -502,25 +409,15 @@ void redlock_model::repair(std::size_t node, const renewing& one, const std::str
           true}),
       [this, id = one.id](const result<reply>& answer) {
         const bool lost = !answer && answer.error().code == errc::outcome_unknown;
-        if (lost) lingering_.insert(id);
+        if (lost) linger(id);
       });
 }
 
 // ---- what the judge asks -----------------------------------------------------------------------
 
-// Where it lingers, a release that does as well may have put its successor in its place.
-bool redlock_model::lingers(core::owner_id id) const {
-  for (;;) {
-    if (lingering_.contains(id)) return true;
-    const auto before = follows_.find(id);
-    if (before == follows_.end()) return false;
-    id = before->second;
-  }
-}
-
 bool redlock_model::may_arrive_late(const stores::attempt& who) const {
   const auto found = asked_.find(who.id);
-  return lingers(who.id) || (found != asked_.end() && found->second > 0);
+  return lingering_.contains(who.id) || (found != asked_.end() && found->second > 0);
 }
 
 // A node that has lost something since does not vote: to others it is as if it still had the lock.
@@ -533,15 +430,12 @@ bool redlock_model::has_at_store(std::size_t lock, const core::owner_id& id) {
 }
 
 bool redlock_model::gave_back(std::size_t lock, const core::owner_id& id) const {
-  return asked_.contains(id) && !holds(lock, id) && !lingers(id);
+  return asked_.contains(id) && !holds(lock, id) && !lingering_.contains(id);
 }
 
 bool redlock_model::left_line(std::string_view entry) const {
-  const auto id = core::owner_id::parse(entry.substr(0, core::owner_id::digits));
-  if (!id || !asked_.contains(*id) || lingers(*id)) return false;
-  // A lease that the nodes lost is not given back; it stays in line where it was.
-  return std::none_of(locks_.begin(), locks_.end(),
-                      [&](const auto& lock) { return lock.held.contains(*id); });
+  const auto waiter = core::owner_id::parse(entry.substr(0, core::owner_id::digits));
+  return waiter && done_waiting_.contains(*waiter) && !lingering_.contains(*waiter);
 }
 
 }  // namespace holdfast::sim

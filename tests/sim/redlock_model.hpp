@@ -8,7 +8,7 @@
 
 #include "sim/admission_model.hpp"
 #include "sim/client_model.hpp"
-#include "sim/vote_inbox_model.hpp"
+#include "sim/turn_inbox_model.hpp"
 #include "sim/vote_model.hpp"
 
 namespace holdfast::sim {
@@ -45,21 +45,14 @@ class redlock_model final : public client_model, public voter_calls {
 
   // What an attempt has to remember, as in redlock_lock.cpp.
   struct waiting {
-    std::shared_ptr<vote_model> votes;
-    std::shared_ptr<place_in_line> line;
+    std::shared_ptr<vote_model> votes;  // while it asks
+    std::shared_ptr<queued_waiter> waiter;
     std::string ticket;
     std::vector<core::owner_id> unanswered;
-    bool asked = false;
-  };
-  struct ours {
-    stores::redlock::node_mask at;  // nodes that may have it, or have it in line
-    fencing_token token{};          // none: not granted yet
-    std::string entry{};            // its standing ask, if it may be in line still
   };
   struct per_lock {
     std::uint64_t last_seen = 0;
-    core::time_point rivals_until{};
-    std::map<core::owner_id, ours> held{};  // leases of ours, not given back
+    std::map<core::owner_id, fencing_token> held{};  // leases of ours, not given back
   };
   // What became of a renewal on one node.
   struct extension {
@@ -72,34 +65,33 @@ class redlock_model final : public client_model, public voter_calls {
   [[nodiscard]] static waiting& memory_of(stores::attempt& who);
   [[nodiscard]] core::owner_id fresh_id();
   [[nodiscard]] call acquire_call(std::size_t lock, const stores::attempt& who,
-                                  std::uint64_t proposal, const place_in_line* line) const;
+                                  std::uint64_t proposal, const queued_waiter* waiter,
+                                  bool asked_before) const;
   call raise_call(std::size_t lock, const core::owner_id& id, std::uint64_t to) const override;
-  call release_call(std::size_t lock, const core::owner_id& id, std::string_view leaves_as,
-                    std::string_view stays_as, std::string_view ticket) const override;
+  call release_call(std::size_t lock, const core::owner_id& id,
+                    std::string_view leaves_as) const override;
   void give_back(std::size_t node, call what, core::time_point give_up) override;
   bool holds(std::size_t lock, const core::owner_id& id) const override {
     return locks_[lock].held.contains(id);
   }
-  bool leaves_line(std::size_t lock, const core::owner_id& id, const std::string& entry) override;
   void acquire_sent(const core::owner_id& id) override { ++asked_[id]; }
   void acquire_answered(const core::owner_id& id) override { --asked_[id]; }
-  void acquire_may_linger(const core::owner_id& id) override { lingering_.insert(id); }
-  [[nodiscard]] bool lingers(core::owner_id id) const;
+  void acquire_may_linger(const core::owner_id& id) override { linger(id); }
+  // Its waiter may enter a queue by it as well.
+  void linger(const core::owner_id& id) {
+    lingering_.insert(id);
+    if (const auto found = asked_for_.find(id); found != asked_for_.end()) {
+      lingering_.insert(found->second);
+    }
+  }
   void look_after_nodes() override { admission_.look_after_nodes(); }
 
-  void begin(std::size_t lock, stores::attempt& who, waiting& mine, const core::owner_id& id);
-  [[nodiscard]] stores::redlock::node_mask asked_of(const core::quorum_machine& machine) const;
-  void begin_again(std::size_t lock, stores::attempt& who, waiting& mine);
   void read_verdict(std::size_t lock, stores::attempt& who, vote_model& votes,
                     const on_answer& done);
-  void stop_waiting(const stores::attempt& who, waiting& mine);
-  void leave_line(std::size_t lock, const stores::attempt& who, waiting& mine);
-  [[nodiscard]] ours take_out(std::size_t lock, const core::owner_id& id);
-  [[nodiscard]] core::first_asked ask_first(std::size_t lock) const;
-  void fill_in(const renewing& one, fencing_token token, stores::redlock::node_mask asked);
-  [[nodiscard]] stores::redlock::node_mask everybody() const {
-    return stores::redlock::only(set_.nodes.size()) - 1;
-  }
+  void begin_to_wait(waiting& mine);
+  [[nodiscard]] std::string stop_waiting(waiting& mine);
+  void give_back_everywhere(std::size_t lock, const core::owner_id& id, std::string_view leaves_as,
+                            core::time_point give_up);
   [[nodiscard]] std::size_t majority() const { return core::majority_of(set_.nodes.size()); }
   [[nodiscard]] std::shared_ptr<question_model> question(const round_model::lines& on) const {
     return std::make_shared<question_model>(in_, on, set_.node_timeout);
@@ -120,13 +112,15 @@ class redlock_model final : public client_model, public voter_calls {
   const std::string holder_;
   round_model::lines calls_;
   round_model::lines renewals_;
-  vote_inbox_model inbox_;
+  turn_inbox_model inbox_;
   admission_model admission_;
   std::vector<per_lock> locks_;
   std::vector<std::weak_ptr<vote_model>> begun_;
-  std::map<core::owner_id, std::size_t> asked_;       // with these; unanswered acquires
-  std::set<core::owner_id> lingering_;                // may be at a node without our doing any more
-  std::map<core::owner_id, core::owner_id> follows_;  // who took whose place in line
+  std::map<core::owner_id, std::size_t> asked_;  // with these; unanswered acquires
+  std::set<core::owner_id> lingering_;           // may be at a node without our doing any more
+  bool majority_answers_ = false;                // when it last asked
+  std::set<core::owner_id> done_waiting_;        // waiters, and every node hears of it
+  std::map<core::owner_id, core::owner_id> asked_for_;  // attempt, and the waiter behind it
   std::map<core::owner_id, std::vector<extension>> last_round_;  // only if planted
 };
 

@@ -53,18 +53,6 @@ void round_model::notice_silence() {
   }
 }
 
-void round_model::lose_patience_after(core::duration patience) {
-  in_.at(core::after(in_.now(), patience), [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self || !self->done_ || self->decided()) return;
-    for (std::size_t i = 0; i < self->lines_.size(); ++i) {
-      if (self->waits_for(i)) self->lines_[i]->habit.on_late(self->in_.now());
-    }
-    self->on_delay();
-    self->progress();
-  });
-}
-
 void round_model::progress() {
   if (!done_) return;
   if (!decided()) notice_silence();

@@ -33,18 +33,12 @@ class round_model : public std::enable_shared_from_this<round_model> {
   virtual void on_answer(std::size_t node, std::uint64_t tag, result<reply> answer) = 0;
   virtual void on_silence(std::size_t node) = 0;
   virtual void on_give_up() = 0;
-  virtual void on_delay() {}
   [[nodiscard]] virtual bool decided() = 0;
   [[nodiscard]] virtual bool waits_for(std::size_t node) = 0;
 
   // `tag` comes back with the answer.
   void send(std::size_t node, call what, std::uint64_t tag,
             std::optional<core::time_point> give_up = {});
-  // Some of those waited for take longer than that: on_delay().
-  void lose_patience_after(core::duration patience);
-  [[nodiscard]] core::duration since_sent(std::size_t node) const {
-    return in_.now() - sent_at_[node];
-  }
   [[nodiscard]] process& in() const noexcept { return in_; }
   [[nodiscard]] const lines& all() const noexcept { return lines_; }
 

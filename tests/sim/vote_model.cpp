@@ -36,16 +36,15 @@ core::vote read_acquire(const reply& answer) {
     case 1:
       return {.what = kind::fresh};
     case 2:
-      return {.what = kind::stale,
-              .counter = read_number(fields[1].text),
-              .token = read_number(fields[2].text)};
+      return {.what = kind::stale, .counter = read_number(fields[1].text)};
     default: {
+      core::vote busy{
+          .what = kind::busy, .counter = read_number(fields[3].text), .remaining = left(fields[1])};
+      if (fields[2].text.empty()) return busy;
       auto holder = stores::redis::parse_holder(fields[2].text);
       if (!holder) return {.what = kind::refused, .why = std::move(holder.error())};
-      return {.what = kind::busy,
-              .counter = read_number(fields[3].text),
-              .holder = std::move(*holder),
-              .remaining = left(fields[1])};
+      busy.holder = std::move(*holder);
+      return busy;
     }
   }
 }
@@ -77,10 +76,9 @@ std::optional<failure> read_refusal(const reply& answer) {
     return std::nullopt;
   }
   const auto& why = fields[1].text;
-  const auto code = why == "config"  ? errc::incompatible
-                    : why == "ttl"   ? errc::invalid_argument
-                    : why == "ahead" ? errc::store_refused
-                                     : errc::store_loading;
+  const auto code = why == "config" ? errc::incompatible
+                    : why == "ttl"  ? errc::invalid_argument
+                                    : errc::store_loading;
   return failure{code, why, {}};
 }
 
@@ -104,22 +102,9 @@ bool vote_model::tell(Event event) {
   return !next.empty();
 }
 
-void vote_model::stand(stores::redlock::node_mask at, core::time_point since) {
-  for (std::size_t i = 0; i < all().size(); ++i) {
-    if (stores::redlock::has(at, i)) machine_.stand(i, since);
-  }
-}
-
-void vote_model::ask(core::quorum_ask how, core::duration patience, call acquire,
-                     const std::vector<stores::redlock::vote_inbox::call>& calls) {
+void vote_model::ask(std::uint64_t proposal, call acquire) {
   acquire_ = std::move(acquire);
-  std::uint64_t highest = 0;
-  for (const auto& one : calls)
-    highest = std::max(highest, one.token);
-  for (const auto& one : calls)
-    machine_.on_call(one.node, without_.same_token ? highest : one.token);
-  tell([&](auto& machine) { return machine.ask(std::move(how)); });
-  if (!machine_.asked_all()) lose_patience_after(patience);
+  tell([&](auto& machine) { return machine.ask(proposal, in().now()); });
 }
 
 void vote_model::perform(const core::quorum_machine::steps& steps) {
@@ -140,36 +125,31 @@ void vote_model::perform(const core::quorum_machine::steps& steps) {
         }
         break;
       case verb::release:
-        if (!without_.late_release) release(one.node, {}, {});
+        if (!without_.late_release) release(one.node);
         break;
     }
   }
 }
 
-void vote_model::release(std::size_t node, std::string_view leaves_as, std::string_view stays_as) {
-  client_.give_back(node,
-                    client_.release_call(who_.lock, who_.id, leaves_as, stays_as,
-                                         who_.line ? who_.line->ticket : std::string{}),
+void vote_model::release(std::size_t node, std::string_view leaves_as) {
+  client_.give_back(node, client_.release_call(who_.lock, who_.id, leaves_as),
                     core::after(in().now(), ttl_));
 }
 
-bool vote_model::retire(core::time_point now) {
-  if (!machine_.is_too_old(now)) return false;
-  to_give_back_ = machine_.retire();
-  return true;
-}
-
-void vote_model::give_back(std::string_view stays_as) {
-  const auto entry = who_.line ? who_.line->entry(who_.id) : std::string{};
+void vote_model::give_back() {
   for (const auto& one : std::exchange(to_give_back_, {})) {
     if (without_.silent_release && !places_[one.node].answered) continue;
-    if (without_.line_release && !machine_.may_hold(one.node)) continue;
-    release(one.node, entry, stays_as);
+    release(one.node);
+  }
+}
+
+void vote_model::leave_queues() {
+  for (std::size_t i = 0; i < all().size(); ++i) {
+    if (!machine_.may_hold(i)) release(i, who_.waiter->entry());
   }
 }
 
 void vote_model::send_acquire(std::size_t node) {
-  all()[node]->habit.on_asked(in().now());
   client_.acquire_sent(who_.id);
   send(node, places_[node].asked_with, to_acquire);
 }
@@ -181,10 +161,6 @@ bool vote_model::resends(std::size_t node) {
 
 void vote_model::on_give_up() {
   tell([this](auto& machine) { return machine.on_give_up(in().now()); });
-}
-
-void vote_model::on_delay() {
-  tell([](auto& machine) { return machine.on_delay(); });
 }
 
 void vote_model::on_silence(std::size_t node) {
@@ -209,9 +185,6 @@ void vote_model::on_answer(std::size_t node, std::uint64_t tag, result<reply> an
     v = {.what = kind::failed, .why = std::move(answer.error())};
   } else if (tag == to_acquire) {
     v = read_acquire(*answer);
-    if (without_.stale_calls && v.what == kind::busy) v.counter = 0;
-    all()[node]->habit.on_answer(v.what == kind::refused);
-    if (!machine_.decided()) all()[node]->habit.on_vote(since_sent(node));
   } else {
     v = read_raise(*answer, tag);
   }
@@ -221,19 +194,14 @@ void vote_model::on_answer(std::size_t node, std::uint64_t tag, result<reply> an
 
 void vote_model::take(std::size_t node, core::vote v) {
   const bool grants = v.what == kind::fresh || v.what == kind::stale;
-  const bool in_line = who_.line && v.what == kind::busy;
-  if (in_line) who_.line->joined = true;
-  const bool over = machine_.over();
+  const bool queued = who_.waiter && v.what == kind::busy;
   const bool followed =
       tell([&](auto& machine) { return machine.on_vote(node, std::move(v), in().now()); });
-  // Put in line here after it had been served elsewhere: leaves with its lease, or now.
-  if (in_line && (over || !who_.line->waits)) {
-    const auto entry = who_.line->entry(who_.id);
-    if (!client_.leaves_line(who_.lock, who_.id, entry)) release(node, entry, {});
-  }
+  // Put in the queue here after it was served elsewhere, or gave up.
+  if (queued && who_.waiter->done) release(node, who_.waiter->entry());
   // Granted here after it was given back.
   if (grants && !followed && !client_.holds(who_.lock, who_.id) && !without_.late_release) {
-    release(node, {}, {});
+    release(node);
   }
 }
 

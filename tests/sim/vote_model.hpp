@@ -8,11 +8,11 @@
 #include "sim/client_model.hpp"
 #include "sim/round_model.hpp"
 #include "stores/redlock/node_set.hpp"
-#include "stores/redlock/place_in_line.hpp"
+#include "stores/redlock/queue_entry.hpp"
 
 namespace holdfast::sim {
 
-using stores::redlock::place_in_line;
+using stores::redlock::queued_waiter;
 
 // What an attempt sends, and what it asks its client.
 class voter_calls {
@@ -26,12 +26,9 @@ class voter_calls {
   [[nodiscard]] virtual call raise_call(std::size_t lock, const core::owner_id& id,
                                         std::uint64_t to) const = 0;
   [[nodiscard]] virtual call release_call(std::size_t lock, const core::owner_id& id,
-                                          std::string_view leaves_as, std::string_view stays_as,
-                                          std::string_view ticket) const = 0;
+                                          std::string_view leaves_as) const = 0;
   virtual void give_back(std::size_t node, call what, core::time_point give_up) = 0;
   [[nodiscard]] virtual bool holds(std::size_t lock, const core::owner_id& id) const = 0;
-  [[nodiscard]] virtual bool leaves_line(std::size_t lock, const core::owner_id& id,
-                                         const std::string& entry) = 0;
   virtual void acquire_sent(const core::owner_id& id) = 0;
   virtual void acquire_answered(const core::owner_id& id) = 0;
   // The connection broke under an acquire: it may still arrive.
@@ -44,33 +41,29 @@ class vote_model final : public round_model {
   struct attempt {
     std::size_t lock;
     core::owner_id id;
-    std::shared_ptr<place_in_line> line;  // null: does not wait
+    std::shared_ptr<queued_waiter> waiter;  // null: does not queue
   };
   vote_model(process& in, const lines& to, core::duration node_timeout, voter_calls& client,
              attempt who, const core::quorum_rule& rule, const left_out& without, bool resends);
 
-  void stand(stores::redlock::node_mask at, core::time_point since);
-  // `patience`: if only some are asked first. `calls`: came before.
-  void ask(core::quorum_ask how, core::duration patience, call acquire,
-           const std::vector<stores::redlock::vote_inbox::call>& calls);
-  // Whether it has stood for too long: it is over then.
-  [[nodiscard]] bool retire(core::time_point now);
-  // Where our key may be; puts `stays_as`, if any, in line there.
-  void give_back(std::string_view stays_as);
+  void ask(std::uint64_t proposal, call acquire);
+  // Where our key may be, if it was not granted.
+  void give_back();
+  // Once granted: takes the waiter out of the queues where it was put, and not granted since.
+  void leave_queues();
   [[nodiscard]] const core::quorum_machine& machine() const noexcept { return machine_; }
 
  private:
   void on_answer(std::size_t node, std::uint64_t tag, result<reply> answer) override;
   void on_silence(std::size_t node) override;
   void on_give_up() override;
-  void on_delay() override;
   bool decided() override { return machine_.decided(); }
   bool waits_for(std::size_t node) override { return machine_.waits_for(node); }
   // An event for the machine, and what follows from it; false if nothing does.
   template <class Event>
   bool tell(Event event);
   void perform(const core::quorum_machine::steps& steps);
-  void release(std::size_t node, std::string_view leaves_as, std::string_view stays_as);
+  void release(std::size_t node, std::string_view leaves_as = {});
   void send_acquire(std::size_t node);
   [[nodiscard]] bool resends(std::size_t node);
   void take(std::size_t node, core::vote v);

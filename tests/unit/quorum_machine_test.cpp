@@ -17,13 +17,7 @@ const std::vector<std::string> names{"n1", "n2", "n3", "n4", "n5"};
 
 quorum_machine machine_for(std::size_t nodes) {
   quorum_machine started{{.nodes = nodes, .ttl = 1s}};
-  (void)started.ask({.proposal = p, .at = now});
-  return started;
-}
-
-quorum_machine machine_asking(std::vector<std::size_t> first) {
-  quorum_machine started{{.nodes = 5, .ttl = 1s}};
-  (void)started.ask({.proposal = p, .at = now, .first = std::move(first)});
+  (void)started.ask(p, now);
   return started;
 }
 
@@ -33,9 +27,12 @@ vote not_raised(std::uint64_t to, std::uint64_t counter) {
 }
 vote busy(core::duration remaining, std::string host = "other") {
   vote v{.what = kind::busy};
-  v.holder.host = std::move(host);
+  v.holder.emplace().host = std::move(host);
   v.remaining = remaining;
   return v;
+}
+vote kept_for_a_waiter(core::duration remaining) {
+  return {.what = kind::busy, .remaining = remaining};
 }
 vote failed(errc code, std::string why) {
   return {.what = kind::failed, .why = {code, std::move(why), {}}};
@@ -55,7 +52,7 @@ TEST(QuorumProposal, IsAboveWhatWasSeenAndNotBehindTheClock) {
 
 TEST(QuorumAcquire, AsksEveryNodeAtOnce) {
   quorum_machine m{{.nodes = 5, .ttl = 1s}};
-  const auto steps = m.ask({.proposal = p, .at = now});
+  const auto steps = m.ask(p, now);
   EXPECT_EQ(nodes_of(steps, verb::acquire), (list{0, 1, 2, 3, 4}));
   EXPECT_EQ(steps[3].token, p);
 }
@@ -71,64 +68,6 @@ TEST(QuorumAcquire, FreshOnAMajorityGrantsInOneRoundTrip) {
   EXPECT_EQ(m.granted().counted_from, now);
   EXPECT_EQ(m.granted().ttl, 1s);
   EXPECT_TRUE(m.on_vote(1, fresh(), now).empty()) << "one more copy of a held lock is kept";
-}
-
-TEST(QuorumAcquire, BareMajorityAskedFirstSuffices) {
-  quorum_machine m{{.nodes = 5, .ttl = 1s}};
-  const auto steps = m.ask({.proposal = p, .at = now, .first = {3, 4, 0}});
-  EXPECT_EQ(nodes_of(steps, verb::acquire), (list{3, 4, 0}));
-  EXPECT_TRUE(m.waits_for_all());
-  for (const std::size_t node : {0, 3, 4})
-    EXPECT_TRUE(m.on_vote(node, fresh(), now).empty());
-  EXPECT_EQ(m.outcome(), quorum_outcome::granted);
-  EXPECT_FALSE(m.was_asked(1));
-  EXPECT_FALSE(m.may_hold(1));
-  EXPECT_FALSE(m.asked_all());
-}
-
-TEST(QuorumAcquire, OthersAreAskedAtOnceIfOneOfTheFirstFailsOrRefuses) {
-  auto down = machine_asking({3, 4, 0});
-  const auto after_failure = down.on_vote(4, failed(errc::store_unreachable, "down"), now);
-  EXPECT_EQ(nodes_of(after_failure, verb::acquire), (list{1, 2}));
-  auto forgetful = machine_asking({3, 4, 0});
-  const auto after_refusal = forgetful.on_vote(4, refused(errc::store_refused, "restarted"), now);
-  EXPECT_EQ(nodes_of(after_refusal, verb::acquire), (list{1, 2}));
-}
-
-TEST(QuorumAcquire, OthersAreAskedIfOneOfTheFirstIsSilentOrSlow) {
-  auto silent = machine_asking({3, 4, 0});
-  (void)silent.on_vote(3, fresh(), now);
-  (void)silent.on_vote(4, fresh(), now);
-  EXPECT_EQ(nodes_of(silent.on_silence(0, now), verb::acquire), (list{1, 2}));
-  auto slow = machine_asking({3, 4, 0});
-  EXPECT_EQ(nodes_of(slow.on_delay(), verb::acquire), (list{1, 2}));
-  EXPECT_TRUE(slow.on_delay().empty()) << "once";
-}
-
-// They would be granted what the holder does not have there, and give it back: noise.
-TEST(QuorumAcquire, OthersAreNotAskedWhereTheFirstAreAllBusy) {
-  auto m = machine_asking({3, 4, 0});
-  for (const std::size_t node : {3, 4, 0})
-    EXPECT_TRUE(m.on_vote(node, busy(1s), now).empty());
-  EXPECT_EQ(m.outcome(), quorum_outcome::busy);
-}
-
-TEST(QuorumAcquire, OthersDecideASplitVote) {
-  auto m = machine_asking({3, 4, 0});
-  EXPECT_TRUE(m.on_vote(3, fresh(), now).empty());
-  EXPECT_TRUE(m.on_vote(4, busy(1s), now).empty()) << "the third may be busy, too";
-  EXPECT_EQ(nodes_of(m.on_vote(0, fresh(), now), verb::acquire), (list{1, 2}));
-  EXPECT_TRUE(m.on_vote(1, fresh(), now).empty());
-  EXPECT_EQ(m.outcome(), quorum_outcome::granted);
-}
-
-TEST(QuorumAcquire, NobodyElseIsAskedWhenTheTimeIsUp) {
-  auto m = machine_asking({3, 4, 0});
-  (void)m.on_vote(3, fresh(), now);
-  const auto steps = m.on_give_up(now);
-  EXPECT_TRUE(nodes_of(steps, verb::acquire).empty());
-  EXPECT_EQ(nodes_of(steps, verb::release), (list{0, 3, 4}));
-  EXPECT_NE(m.why(names, 50ms).message.find("not asked"), std::string::npos);
 }
 
 TEST(QuorumAcquire, MajorityOfAnEvenNumberIsMoreThanHalf) {
@@ -151,6 +90,28 @@ TEST(QuorumAcquire, OneStaleVoteMakesItRaiseAllThatGranted) {
   (void)m.on_vote(1, raised(131), now);
   EXPECT_EQ(m.outcome(), quorum_outcome::granted);
   EXPECT_EQ(m.granted().token, fencing_token{131});
+}
+
+// A node does not believe a proposal that is far ahead of its clock: one wrong clock must not carry
+// the counters away.
+TEST(QuorumAcquire, RaisesAboveTheCountersThatWereAnsweredAndNotAboveItsOwnProposal) {
+  auto m = machine_for(3);
+  (void)m.on_vote(0, stale(40), now);
+  const auto steps = m.on_vote(1, stale(30), now);
+  EXPECT_EQ(nodes_of(steps, verb::raise), (list{0, 1}));
+  EXPECT_EQ(steps[0].token, 41U);
+  (void)m.on_vote(0, raised(41), now);
+  (void)m.on_vote(1, raised(41), now);
+  EXPECT_EQ(m.granted().token, fencing_token{41});
+  EXPECT_EQ(m.highest_seen(), 41U) << "the next proposal is not above what nobody believed";
+}
+
+TEST(QuorumAcquire, OwnProposalCountsWhereANodeBelievedIt) {
+  auto m = machine_for(3);
+  (void)m.on_vote(0, fresh(), now);
+  const auto steps = m.on_vote(1, stale(30), now);
+  EXPECT_EQ(nodes_of(steps, verb::raise), (list{0, 1}));
+  EXPECT_EQ(steps[0].token, p + 1);
 }
 
 TEST(QuorumAcquire, NodeThatGrantsDuringARaiseIsRaisedToo) {
@@ -307,6 +268,28 @@ TEST(QuorumAcquire, BusyNamesTheHolderOfMostAndWhenAMajorityComesFree) {
   ASSERT_EQ(m.outcome(), quorum_outcome::busy);
   EXPECT_EQ(m.met().holder.host, "other");
   EXPECT_EQ(m.met().remaining, 200ms) << "one is ours: two more are needed";
+}
+
+TEST(QuorumAcquire, LockThatIsKeptForAWaiterIsBusyAndNamesNobody) {
+  auto m = machine_for(3);
+  (void)m.on_vote(0, kept_for_a_waiter(50ms), now);
+  (void)m.on_vote(1, kept_for_a_waiter(40ms), now);
+  ASSERT_EQ(m.outcome(), quorum_outcome::busy);
+  EXPECT_EQ(m.met().holder.host, "");
+  EXPECT_EQ(m.met().remaining, 50ms);
+}
+
+TEST(QuorumAcquire, MajorityWorksUnlessTooManyRefuseOrFailOrAreSilent) {
+  auto m = machine_for(3);
+  (void)m.on_vote(0, busy(1s), now);
+  (void)m.on_vote(1, refused(errc::store_loading, "restarted"), now);
+  EXPECT_TRUE(m.majority_works()) << "the third one has time to answer";
+  (void)m.on_vote(2, failed(errc::store_unreachable, "down"), now);
+  EXPECT_FALSE(m.majority_works());
+  auto silent = machine_for(3);
+  (void)silent.on_silence(0, now);
+  (void)silent.on_silence(1, now);
+  EXPECT_FALSE(silent.majority_works());
 }
 
 TEST(QuorumAcquire, HeldByAnotherIsBusyThoughAMinorityIsBroken) {

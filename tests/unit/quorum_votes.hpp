@@ -15,10 +15,7 @@ using verb = quorum_step::verb;
 using kind = vote::kind;
 using list = std::vector<std::size_t>;
 
-// `token`: that of our key, which was called.
-inline vote stale(std::uint64_t counter, std::uint64_t token = 0) {
-  return {.what = kind::stale, .counter = counter, .token = token};
-}
+inline vote stale(std::uint64_t counter) { return {.what = kind::stale, .counter = counter}; }
 inline vote raised(std::uint64_t to) { return {.what = kind::raised, .counter = to, .asked = to}; }
 
 // Whom a request of this kind goes to.

@@ -70,7 +70,7 @@ TEST(RenewalRound, SilenceIsNotLoss) {
   EXPECT_EQ(r.result(), outcome::renewed) << "a late answer counts";
 }
 
-// A node where it was in line still has voted for it again: after somebody else had come and gone.
+// The acquire was held up, and came fresh to a node where another attempt had come and gone.
 TEST(RenewalRound, HigherTokenDoesNotCountAndIsNoBasisForRepairs) {
   renewal_round r{5, lease};
   r.on_extended(0, lease);
@@ -94,8 +94,8 @@ TEST(RenewalRound, LowerTokenCountsAndTheHighestIsTheBest) {
   EXPECT_EQ(r.to_repair(), list{2});
 }
 
-// Of a lease that is adopted, the token is what most nodes say. The lease's own may be on fewer
-// than voted for it again since: nothing lower may make up a majority for those.
+// Of a lease that is adopted, the token is what most nodes say. Nothing lower may make up a
+// majority for a token that is on a minority.
 TEST(RenewalRound, UnknownTokenIsWhatMostSayAndOnlyThatCounts) {
   renewal_round most{5, fencing_token{}};
   most.on_extended(0, fencing_token{9});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/acquire_machine.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "stores/redis/server_error.hpp"
@@ -15,6 +16,15 @@ using std::chrono::milliseconds;
 
 // Between attempts to connect to a node that is not there.
 constexpr core::backoff::bounds connect_pace{milliseconds{5}, std::chrono::seconds{1}};
+// Before a release that the node answered with an error is sent again.
+constexpr core::duration repeat_pause = milliseconds{100};
+
+// Whether the node may not have done it and will later: it was cut off, busy, short of memory, or
+// too many requests were under way.
+bool is_worth_repeating(const result<redis::reply>& answer) {
+  return !answer &&
+         (core::is_passing(answer.error().code) || answer.error().code == errc::overloaded);
+}
 
 }  // namespace
 
@@ -122,13 +132,44 @@ line::on_reply line::owing(const request& what, core::time_point give_up, on_rep
   return [self = weak_from_this(), what, give_up,
           done = std::move(done)](result<redis::reply> answer) {
     const auto us = self.lock();
-    if (us && was_cut_off(answer) && runtime::now() < give_up) {
-      const lock held{us->m_};
-      if (us->owed_.size() >= owed_max) us->owed_.pop_front();
-      if (!us->closed_) us->owed_.push_back({what, give_up});
-    }
+    if (us && is_worth_repeating(answer)) us->owe({what, give_up});
     if (done) done(std::move(answer));
   };
+}
+
+// Said again when the connection is made anew, or, if it is open, after a pause.
+void line::owe(owed what) {
+  const auto now = runtime::now();
+  const lock held{m_};
+  if (closed_ || what.give_up <= now) return;
+  if (owed_.size() >= owed_max) owed_.pop_front();
+  owed_.push_back(std::move(what));
+  if (!on_ || repeat_planned_) return;
+  repeat_planned_ = connecting_->run_at(core::after(now, repeat_pause), [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->repeat_owed();
+  });
+}
+
+void line::repeat_owed() {
+  std::shared_ptr<opened> on;
+  std::deque<owed> now;
+  {
+    const lock held{m_};
+    repeat_planned_ = false;
+    if (!on_) return;  // open() sees to it
+    on = on_;
+    now.swap(owed_);
+  }
+  send_owed(on, now);
+  if (tell_.unread) tell_.unread();
+}
+
+void line::send_owed(const std::shared_ptr<opened>& on, const std::deque<owed>& all) {
+  const auto now = runtime::now();
+  for (const auto& one : all) {
+    auto done = owing(one.what, one.give_up, nullptr);
+    if (one.give_up > now && !post(on, one.what, done)) owe(one);
+  }
 }
 
 // False, and `done` is as it was, if it could not be sent.
@@ -212,11 +253,7 @@ void line::open(const std::shared_ptr<opened>& fresh) {
     owed_now.swap(owed_);
     held.unlock();
     // What was given back goes before what is asked for.
-    const auto now = runtime::now();
-    for (const auto& one : owed_now) {
-      auto done = owing(one.what, one.give_up, nullptr);
-      if (one.give_up > now) static_cast<void>(post(fresh, one.what, done));
-    }
+    send_owed(fresh, owed_now);
     for (auto& one : waiting) {
       if (post(fresh, one.what, one.done)) continue;
       if (one.done) one.done(fail(errc::store_unreachable, "the connection was lost again"));
@@ -248,31 +285,6 @@ void line::went_down(failure why) {
   for (auto& one : waiting) {
     if (one.done) one.done(fail(why));
   }
-}
-
-void line::note_vote_asked(core::time_point now) {
-  const std::lock_guard guard{habit_m_};
-  habit_.on_asked(now);
-}
-
-void line::note_late_vote(core::time_point now) {
-  const std::lock_guard guard{habit_m_};
-  habit_.on_late(now);
-}
-
-void line::note_vote(core::duration took) {
-  const std::lock_guard guard{habit_m_};
-  habit_.on_vote(took);
-}
-
-void line::note_answer(bool refused) {
-  const std::lock_guard guard{habit_m_};
-  habit_.on_answer(refused);
-}
-
-core::node_habit line::habit(core::time_point now) const {
-  const std::lock_guard guard{habit_m_};
-  return habit_.look(now, doubtful());
 }
 
 bool line::sweep() {

@@ -11,7 +11,6 @@
 #include <holdfast/result.hpp>
 
 #include "core/backoff.hpp"
-#include "core/first_asked.hpp"
 #include "core/types.hpp"
 #include "runtime/background.hpp"
 #include "runtime/bell.hpp"
@@ -85,19 +84,14 @@ class line : public std::enable_shared_from_this<line> {
 
   // `done` is called once, by whoever reads the reply, or at once. An error reply is a failure.
   void send(const request& what, on_reply done);
-  // For a release: kept and sent again, until `give_up`, if the node cannot be asked now.
+  // For a release: kept and sent again, until `give_up`, if the node cannot be asked now, or
+  // answers with an error that passes.
   void send_for_sure(const request& what, core::time_point give_up, on_reply done);
 
   // Not to be waited for: it is down, or did not answer in time when it was last waited for.
   [[nodiscard]] bool doubtful() const noexcept { return silent_ || down_; }
   [[nodiscard]] bool connecting() const;
   void mark_silent() noexcept { silent_ = true; }
-  // For choosing whom to ask first: as core::vote_habit.
-  void note_vote_asked(core::time_point now);
-  void note_late_vote(core::time_point now);
-  void note_vote(core::duration took);
-  void note_answer(bool refused);
-  [[nodiscard]] core::node_habit habit(core::time_point now) const;
   // The connection, to be polled and swept; none if it is not open, and then `tell` (if any) rings
   // when that changes.
   [[nodiscard]] std::shared_ptr<redis::channel> current(
@@ -132,6 +126,9 @@ class line : public std::enable_shared_from_this<line> {
   bool post(const std::shared_ptr<opened>& on, const request& what, on_reply& done);
   void on_answer(const std::shared_ptr<opened>& on, const request& what, const on_reply& done,
                  result<redis::reply> answer);
+  void owe(owed what);
+  void repeat_owed();
+  void send_owed(const std::shared_ptr<opened>& on, const std::deque<owed>& all);
   void lost(const std::shared_ptr<opened>& which);
   void start_connecting(lock& held, core::duration wait);
   void connect();
@@ -145,13 +142,12 @@ class line : public std::enable_shared_from_this<line> {
   const hooks tell_;
   std::atomic<bool> silent_{false};
   std::atomic<bool> down_{false};
-  mutable std::mutex habit_m_;
-  core::vote_habit habit_;  // protected by habit_m_
 
   mutable std::mutex m_;
   // Protected by m_.
   std::shared_ptr<opened> on_;
-  bool under_way_ = false;  // a connection is being made, or planned
+  bool under_way_ = false;       // a connection is being made, or planned
+  bool repeat_planned_ = false;  // of what is owed
   bool closed_ = false;
   std::deque<queued> queue_;
   std::deque<owed> owed_;

@@ -73,14 +73,12 @@ node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> ba
 void node_set::start() {
   const auto sorted = sorted_names(config);
   const auto hash = hash_of(description);
-  by_name_.resize(config.nodes.size());
   // A connection must not be given up while its node still has time to answer.
   const auto patience = std::max(config.node_timeout, redis::channel::posted_reply_max);
   std::vector<std::shared_ptr<line>> all;
   for (std::size_t i = 0; i < config.nodes.size(); ++i) {
     const auto& where = config.nodes[i];
     const auto place = std::find(sorted.begin(), sorted.end(), where.node) - sorted.begin();
-    by_name_[static_cast<std::size_t>(place)] = i;
     node one;
     one.name = where.node;
     one.config = hash + "-" + std::to_string(place);
@@ -97,7 +95,7 @@ void node_set::start() {
     all.push_back(one.calls);
     nodes_.push_back(std::move(one));
   }
-  votes_ = std::make_unique<vote_inbox>(std::move(all), connecting_);
+  turns_ = std::make_unique<turn_inbox>(std::move(all), connecting_);
 }
 
 void node_set::close() {
@@ -105,7 +103,7 @@ void node_set::close() {
     one.calls->close();
     one.renewals->close();
   }
-  votes_->close();
+  turns_->close();
   connecting_->stop();
 }
 
@@ -238,30 +236,6 @@ question::answers node_set::inspect(std::span<const std::string> locks,
   return ask_every(look, until);
 }
 
-core::first_asked node_set::ask_first(unsigned slot, core::rivals others,
-                                      core::time_point now) const {
-  std::vector<core::node_habit> habits;
-  habits.reserve(nodes_.size());
-  for (const auto i : by_name_)
-    habits.push_back(nodes_[i].calls->habit(now));
-  auto first = core::ask_first(habits, slot % nodes_.size(), others, now);
-  for (auto& one : first.nodes)
-    one = by_name_[one];
-  return first;
-}
-
-void node_set::soon(std::function<void()> task) {
-  {
-    const std::lock_guard guard{m_};
-    if (later_.size() < later_max) {
-      later_.push_back(std::move(task));
-      task = nullptr;
-    }
-  }
-  if (task) task();
-  watch_replies();
-}
-
 void node_set::watch_replies() {
   if (sweep_planned_.exchange(true)) return;
   const bool planned =
@@ -274,14 +248,6 @@ void node_set::watch_replies() {
 void node_set::sweep() {
   sweep_planned_ = false;
   bool more = false;
-  std::vector<std::function<void()>> due;
-  {
-    const std::lock_guard guard{m_};
-    due = std::exchange(soon_, std::exchange(later_, {}));
-    more = !soon_.empty();
-  }
-  for (const auto& task : due)
-    task();
   for (const auto& one : nodes_) {
     more = one.calls->sweep() || more;
     more = one.renewals->sweep() || more;

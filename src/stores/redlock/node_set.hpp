@@ -17,7 +17,7 @@
 #include "stores/redlock/redlock_store.hpp"
 #include "stores/redlock/replies.hpp"
 #include "stores/redlock/round.hpp"
-#include "stores/redlock/vote_inbox.hpp"
+#include "stores/redlock/turn_inbox.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
@@ -34,20 +34,14 @@ inline constexpr std::array<std::string_view, 1> record_keys{record_key};
   return field.starts_with("c:") || field == "floor";
 }
 
-// Some of the nodes: a bit for each, by its place in the list.
-using node_mask = std::uint64_t;
-[[nodiscard]] constexpr node_mask only(std::size_t node) noexcept { return node_mask{1} << node; }
-[[nodiscard]] constexpr bool has(node_mask some, std::size_t node) noexcept {
-  return (some & only(node)) != 0;
-}
-
 // What to do when a majority has lost its counters: nodes that came back have nobody to learn from.
 inline constexpr std::string_view counters_lost_advice =
     "too few nodes have kept their counters for the others to learn them: a person has to decide, "
     "see `holdfast redlock recover`";
 
-// How far a proposal may be ahead of a node's clock: one absurd clock must not wedge a slot.
-inline constexpr std::string_view ahead_us_max = "60000000";
+// How far a proposal may be ahead of a node's clock, and still move its counter: one absurd clock
+// must not carry the counters away with it.
+inline constexpr std::string_view ahead_us_max = "30000000";
 
 struct node {
   std::string name;
@@ -77,7 +71,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
   [[nodiscard]] std::size_t majority() const noexcept { return core::majority_of(nodes_.size()); }
   [[nodiscard]] set_names set() const { return {description}; }
-  [[nodiscard]] vote_inbox& waiting() noexcept { return *votes_; }
+  [[nodiscard]] turn_inbox& turns() noexcept { return *turns_; }
   [[nodiscard]] round::lines calls() const;
   [[nodiscard]] round::lines renewals() const;
   [[nodiscard]] std::shared_ptr<question> ask_all() const;
@@ -88,15 +82,10 @@ class node_set : public std::enable_shared_from_this<node_set> {
   // What every node says of these locks, by scripts/inspect.lua.
   [[nodiscard]] question::answers inspect(std::span<const std::string> locks,
                                           core::time_point until) const;
-  [[nodiscard]] node_mask everybody() const noexcept { return only(nodes_.size()) - 1; }
-  // Whom to ask first for a lock of this hash slot.
-  [[nodiscard]] core::first_asked ask_first(unsigned slot, core::rivals others,
-                                            core::time_point now) const;
-
-  // Runs `task` soon, in the background, together with others: for what is seldom still needed
-  // by then. At once, if there are too many.
-  static constexpr std::size_t later_max = 4096;
-  void soon(std::function<void()> task);
+  // Whether a majority answered when this client last asked for a lock. Only then it queues: a
+  // client that is cut off would be told that it is its turn, and could not use it.
+  [[nodiscard]] bool majority_answers() const noexcept { return majority_answers_; }
+  void majority_answers(bool now) noexcept { majority_answers_ = now; }
 
   // Replies that nobody waits for are left: somebody reads them soon.
   void watch_replies();
@@ -146,16 +135,14 @@ class node_set : public std::enable_shared_from_this<node_set> {
   const std::shared_ptr<runtime::background> connecting_;
   std::vector<node> nodes_;
   std::vector<std::string> names_;
-  std::vector<std::size_t> by_name_;  // the nodes in the order of their names: all clients' order
-  std::unique_ptr<vote_inbox> votes_;
+  std::unique_ptr<turn_inbox> turns_;
   std::atomic<bool> sweep_planned_{false};
   std::atomic<bool> looking_{false};
   std::atomic<bool> counters_lost_{false};
+  std::atomic<bool> majority_answers_{false};
   std::mutex m_;
   // Protected by m_.
   std::vector<std::string> run_ids_;
-  std::vector<std::function<void()>> soon_;   // at the next sweep
-  std::vector<std::function<void()>> later_;  // at the one after it
 };
 
 }  // namespace holdfast::stores::redlock

@@ -20,23 +20,19 @@ using std::chrono::milliseconds;
 
 // Waiters of one lock on one node; beyond it they poll.
 constexpr std::string_view waiters_max = "10000";
+// How long a node keeps a lock that was given back for the waiter that came first. Longer than a
+// message and an ask take on a network; a waiter that is paused or cut off costs no more than this.
+constexpr std::string_view turn_ms = "50";
 // A waiter asks again this often, whatever it hears: anywhere between, so that they spread.
 constexpr core::duration ask_again_min = milliseconds{30};
 constexpr core::duration ask_again_max = milliseconds{60};
 
 const std::string layout_text = std::to_string(redis::layout_written);
 
-// Longer than a turn of many waiters takes.
-constexpr core::duration rivals_remembered = std::chrono::seconds{1};
-
 std::uint64_t wall_us() {
   using std::chrono::microseconds;
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<microseconds>(runtime::wall_now().time_since_epoch()).count());
-}
-
-core::duration ask_again() {
-  return core::between(ask_again_min, ask_again_max, runtime::random_bits());
 }
 
 bool is_ours_to_release(const redisReply& r) {
@@ -45,13 +41,27 @@ bool is_ours_to_release(const redisReply& r) {
 
 }  // namespace
 
-// What an acquisition has to remember between its asks.
-struct redlock_lock::waiting {
-  std::shared_ptr<vote_round> votes;    // of the attempt that stands; null: the next is a new one
-  std::shared_ptr<place_in_line> line;  // null: does not wait, or not now
-  std::string ticket;                   // when it came, in every place in line it takes
+// What an acquisition has to remember between its asks. An acquisition that ends without having
+// been in a queue is not withdrawn: what it expected to hear ends with this.
+struct redlock_lock::memory {
+  explicit memory(std::shared_ptr<node_set> on) : set{std::move(on)} {}
+  memory(const memory&) = delete;
+  memory& operator=(const memory&) = delete;
+  ~memory() { static_cast<void>(stop_waiting()); }
+
+  // It waits no more. Gives its entry if it may be in a queue, to be taken out.
+  [[nodiscard]] std::string stop_waiting() {
+    const auto gone = std::exchange(waiter, nullptr);
+    if (!gone) return {};
+    gone->done = true;
+    set->turns().forget(gone->id);
+    return gone->entered ? gone->entry() : std::string{};
+  }
+
+  const std::shared_ptr<node_set> set;
+  std::shared_ptr<queued_waiter> waiter;   // null: does not wait
+  std::string ticket;                      // when it began to wait, however often it has to join
   std::vector<core::owner_id> unanswered;  // attempts that a majority may hold
-  bool asked = false;
 };
 
 redlock_lock::redlock_lock(std::shared_ptr<node_set> on, std::string key)
@@ -66,24 +76,13 @@ std::string redlock_lock::wall_ms_text() {
   return std::to_string(now.count());
 }
 
-redlock_lock::waiting& redlock_lock::memory_of(attempt& who) const {
-  if (!who.memory) who.memory = std::make_shared<waiting>();
-  return *static_cast<waiting*>(who.memory.get());
+redlock_lock::memory& redlock_lock::memory_of(attempt& who) const {
+  if (!who.memory) who.memory = std::make_shared<memory>(set_);
+  return *static_cast<memory*>(who.memory.get());
 }
 
 std::string redlock_lock::describe_us(std::string_view label) const {
   return redis::describe_holder(set_->host, ::getpid(), label);
-}
-
-redlock_lock::acquire_words redlock_lock::words_of(const attempt& who, const place_in_line* line,
-                                                   std::uint64_t proposal) const {
-  return {.ttl = milliseconds_text(who.ttl),
-          .token = std::to_string(proposal),
-          .since = wall_ms_text(),
-          .holder = line != nullptr ? line->holder : describe_us(who.label),
-          .ticket = line != nullptr ? line->ticket : std::string{},
-          .call = line != nullptr ? line->call : std::string{},
-          .asked_before = who.asks > 1};
 }
 
 request redlock_lock::acquire_request(std::size_t node, const core::owner_id& id,
@@ -98,8 +97,8 @@ request redlock_lock::acquire_request(std::size_t node, const core::owner_id& id
                                               words.since,
                                               words.holder,
                                               ahead_us_max,
+                                              words.waiter,
                                               words.ticket,
-                                              words.call,
                                               waiters_max,
                                               words.asked_before ? "1" : ""};
   return {scripts::acquire, keys, args};
@@ -114,33 +113,27 @@ request redlock_lock::raise_request(std::size_t node, const core::owner_id& id,
   return {scripts::raise, keys, args};
 }
 
-request redlock_lock::release_request(std::size_t node, const core::owner_id& id,
-                                      const release_words& words) const {
-  const std::array<std::string_view, 3> keys{key_, record_key, queue_key_};
-  const std::array<std::string_view, 8> args{set_->nodes()[node].config,
-                                             counter_field_,
-                                             id.text(),
-                                             layout_text,
-                                             words.since,
-                                             words.leaves_as,
-                                             words.stays_as,
-                                             words.ticket};
+request redlock_lock::release_request(const core::owner_id& id, std::string_view leaves_as) const {
+  const std::array<std::string_view, 2> keys{key_, queue_key_};
+  const std::array<std::string_view, 3> args{id.text(), leaves_as, turn_ms};
   return {scripts::release, keys, args};
 }
 
-void redlock_lock::begin(attempt& who, waiting& mine, const core::owner_id& id) {
-  who.id = id;
-  mine.votes = std::make_shared<vote_round>(
-      set_, shared_from_this(), id,
-      core::quorum_rule{set_->nodes().size(), who.ttl,
-                        mine.line ? who.claim_ttl : core::duration::zero(),
-                        set_->config.max_ttl / 2},
-      mine.line);
-  if (mine.line) set_->waiting().expect(id);
-  const std::lock_guard guard{m_};
-  held_[id] = {set_->everybody()};
+void redlock_lock::begin_to_wait(const attempt& who, memory& mine) const {
+  if (mine.ticket.empty()) mine.ticket = std::to_string(wall_us());
+  mine.waiter = std::make_shared<queued_waiter>(runtime::fresh_owner(), set_->turns().inbox(),
+                                                mine.ticket, describe_us(who.label));
+  set_->turns().expect(mine.waiter->id);
 }
 
+void redlock_lock::saw(std::uint64_t counter) noexcept {
+  auto seen = last_seen_.load();
+  while (seen < counter && !last_seen_.compare_exchange_weak(seen, counter)) {
+  }
+}
+
+// Every ask is an attempt of its own, by a fresh id: what an earlier one left on its way must not
+// touch this one. The waiter behind them stays the same.
 result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   if (who.ttl > set_->config.max_ttl) {
     return fail(errc::invalid_argument,
@@ -148,61 +141,51 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
                     " ms, which is how long a node that lost data does not vote");
   }
   auto& mine = memory_of(who);
-  if (who.may_wait && !mine.line) mine.line = join_line(who, mine);
-  // An id is for one attempt only: what an earlier one left on its way must not touch this one.
-  const bool first_time = !std::exchange(mine.asked, true);
-  if (!mine.votes) begin(who, mine, first_time ? who.id : runtime::fresh_owner());
-  if (mine.votes->retire(runtime::now())) begin_again(who, mine);
-  const auto votes = mine.votes;
-  ++who.asks;
-
-  const auto now = runtime::now();
-  const bool rivals = now.time_since_epoch().count() < rivals_until_;
-  auto first = set_->ask_first(slot_, rivals ? core::rivals::seen : core::rivals::none_seen, now);
+  if (who.may_wait && !mine.waiter) begin_to_wait(who, mine);
+  if (who.asks++ > 0) who.id = runtime::fresh_owner();
+  {
+    const std::lock_guard guard{m_};
+    held_[who.id] = {};
+  }
   const auto proposal = core::propose(last_seen_, wall_us());
-  votes->ask({proposal, now, std::move(first.nodes)}, first.patience,
-             words_of(who, mine.line.get(), proposal),
-             mine.line ? set_->waiting().take(who.id) : std::vector<vote_inbox::call>{});
+  acquire_words words{.ttl = milliseconds_text(who.ttl),
+                      .token = std::to_string(proposal),
+                      .since = wall_ms_text(),
+                      .holder = mine.waiter ? mine.waiter->holder : describe_us(who.label)};
+  // A client that a majority does not answer would be told its turn, and could not use it.
+  const bool queues = mine.waiter && (mine.waiter->entered || set_->majority_answers());
+  if (queues) {
+    words.waiter = mine.waiter->address;
+    words.ticket = mine.waiter->ticket;
+    words.asked_before = mine.waiter->entered.exchange(true);
+  }
+  if (mine.waiter) set_->turns().asks(mine.waiter->id);
+  const auto votes = std::make_shared<vote_round>(set_, shared_from_this(), who.id, who.ttl,
+                                                  queues ? mine.waiter : nullptr);
+  votes->ask(proposal, std::move(words));
   votes->wait(until);
   set_->watch_replies();
   auto verdict = votes->look();
-
-  auto seen = last_seen_.load();
-  const auto highest = std::max(verdict.highest_seen, verdict.granted.token.value());
-  while (seen < highest && !last_seen_.compare_exchange_weak(seen, highest)) {
-  }
-  if (verdict.outcome == core::quorum_outcome::busy) {
-    rivals_until_ = core::after(runtime::now(), rivals_remembered).time_since_epoch().count();
-    if (mine.line) {
-      set_->waiting().open();
-      if (verdict.over) begin_again(who, mine);
-      verdict.met.queued = true;
-      verdict.met.ask_within = std::min(ask_again(), who.claim_ttl / core::asks_per_claim);
-      return core::answer{std::move(verdict.met)};
-    }
-  }
-  mine.votes.reset();
+  set_->majority_answers(verdict.majority_works);
+  saw(std::max(verdict.highest_seen, verdict.granted.token.value()));
   if (verdict.outcome == core::quorum_outcome::granted) {
-    if (mine.line) stop_waiting(who, mine);
-    const auto asked = votes->asked();
     {
       const std::lock_guard guard{m_};
-      // Not made anew: a vote that came late may have noted that it is in line (leaves_line).
-      auto& kept = held_[who.id];
-      kept.at = asked;
-      kept.token = verdict.granted.token;
-      if (mine.line && mine.line->joined) kept.entry = mine.line->entry(who.id);
+      held_[who.id] = verdict.granted.token;
     }
-    if (asked != set_->everybody()) fill_in(who, verdict.granted, asked);
+    if (!mine.stop_waiting().empty()) votes->leave_queues();
     return core::answer{verdict.granted};
   }
-  votes->give_back({});
-  {
-    const std::lock_guard guard{m_};
-    held_.erase(who.id);
-  }
+  votes->give_back();
+  take_out(who.id);
   switch (verdict.outcome) {
     case core::quorum_outcome::busy:
+      if (mine.waiter) {
+        set_->turns().open();
+        verdict.met.queued = mine.waiter->entered;
+        verdict.met.ask_within =
+            core::between(ask_again_min, ask_again_max, runtime::random_bits());
+      }
       return core::answer{std::move(verdict.met)};
     case core::quorum_outcome::late:
       // That it is late is for the caller to see.
@@ -211,79 +194,37 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
       break;
   }
   if (verdict.why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
-  // It may not be asked again, nor withdrawn: some nodes said busy, and have it in line.
-  if (mine.line) leave_line(who, mine);
+  // It may not be asked again, nor withdrawn: some nodes may have it in their queue.
+  if (const auto entry = mine.stop_waiting(); !entry.empty()) {
+    give_back(who.id, entry, core::after(runtime::now(), who.ttl));
+  }
   if (set_->counters_lost()) verdict.why.message.append("; ").append(counters_lost_advice);
   return fail(std::move(verdict.why));
 }
 
-void redlock_lock::begin_again(attempt& who, waiting& mine) {
-  const auto before = std::exchange(mine.votes, nullptr);
-  const auto was = who.id;
-  begin(who, mine, runtime::fresh_owner());
-  const auto since = runtime::now();
-  mine.line->joined = true;
-  before->give_back(mine.line->entry(who.id));
-  mine.votes->stand(before->asked(), since);
-  set_->waiting().forget(was);
-  const std::lock_guard guard{m_};
-  held_.erase(was);
-}
-
-std::shared_ptr<place_in_line> redlock_lock::join_line(const attempt& who, waiting& mine) const {
-  auto place = std::make_shared<place_in_line>();
-  if (mine.ticket.empty()) mine.ticket = std::to_string(wall_us());
-  place->ticket = mine.ticket;
-  place->call = call_to(set_->waiting().inbox(), who.claim_ttl);
-  place->holder = describe_us(who.label);
-  return place;
-}
-
-void redlock_lock::stop_waiting(const attempt& who, waiting& mine) {
-  mine.line->waits = false;
-  set_->waiting().forget(who.id);
-}
-
-void redlock_lock::leave_line(const attempt& who, waiting& mine) {
-  stop_waiting(who, mine);
-  const auto line = std::exchange(mine.line, nullptr);
-  if (!line->joined) return;
-  give_back(who.id, {.leaves_as = line->entry(who.id)}, set_->everybody(),
-            core::after(runtime::now(), who.ttl));
-}
-
-void redlock_lock::give_back(const core::owner_id& id, const release_words& words, node_mask at,
-                             core::time_point give_up) {
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    if (!has(at, i)) continue;
-    set_->nodes()[i].calls->send_for_sure(release_request(i, id, words), give_up, nullptr);
-  }
-  set_->watch_replies();
-}
-
 void redlock_lock::wait(attempt& who, core::time_point until, const std::stop_token& stop) {
-  set_->waiting().wait(who.id, memory_of(who).votes->calls_missing(), until, stop);
+  const auto& waiter = memory_of(who).waiter;
+  set_->turns().wait(waiter->id, set_->majority(), until, stop);
+}
+
+void redlock_lock::give_back(const core::owner_id& id, std::string_view leaves_as,
+                             core::time_point give_up) {
+  for (const auto& node : set_->nodes())
+    node.calls->send_for_sure(release_request(id, leaves_as), give_up, nullptr);
+  set_->watch_replies();
 }
 
 // Sure if a majority has confirmed: what is left elsewhere is no majority and ends with its TTL.
 result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
   auto& mine = memory_of(who);
-  mine.votes.reset();
-  release_words words;
-  if (mine.line) {
-    stop_waiting(who, mine);
-    words.leaves_as = mine.line->entry(who.id);
-  }
-  {
-    const std::lock_guard guard{m_};
-    held_.erase(who.id);
-  }
+  const auto entry = mine.stop_waiting();
+  take_out(who.id);
   const auto give_up = core::after(runtime::now(), who.ttl);
   for (const auto& id : mine.unanswered)
-    give_back(id, {}, set_->everybody(), give_up);
+    give_back(id, {}, give_up);
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i)
-    asked->ask(i, release_request(i, who.id, words), give_up);
+    asked->ask(i, release_request(who.id, entry), give_up);
   const auto answers = asked->gather(until);
   set_->watch_replies();
   const auto confirmed =
@@ -292,14 +233,12 @@ result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
 }
 
 result<removal> redlock_lock::release(const core::owner_id& id, core::time_point until) {
-  const auto [at, token, entry] = take_out(id);
+  take_out(id);
   // A node that is away now must not have it when it comes back.
   const auto give_up = core::after(runtime::now(), set_->config.max_ttl);
   const auto asked = set_->ask_all();
-  const release_words words{.leaves_as = entry};
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    if (has(at, i)) asked->ask(i, release_request(i, id, words), give_up);
-  }
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i)
+    asked->ask(i, release_request(id, {}), give_up);
   const auto answers = asked->gather(until, set_->majority(), is_ours_to_release);
   set_->watch_replies();
   std::size_t released = 0;
@@ -307,10 +246,6 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
   std::size_t taken = 0;
   failure why{errc::outcome_unknown, "too few nodes answered the release", {}};
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (!has(at, i)) {
-      ++gone;  // it never was there
-      continue;
-    }
     if (!answers[i] || !*answers[i]) {
       why.nodes.push_back({set_->names()[i], answers[i] ? answers[i]->error().message
                                                         : std::string{"no answer in time"}});
@@ -328,30 +263,18 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
 }
 
 void redlock_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
-  const auto [at, token, entry] = take_out(id);
-  give_back(id, {.leaves_as = entry}, at, give_up);
+  take_out(id);
+  give_back(id, {}, give_up);
 }
 
-redlock_lock::ours redlock_lock::take_out(const core::owner_id& id) {
+void redlock_lock::take_out(const core::owner_id& id) {
   const std::lock_guard guard{m_};
-  const auto known = held_.find(id);
-  if (known == held_.end()) return {set_->everybody()};
-  auto what = std::move(known->second);
-  held_.erase(known);
-  return what;
+  held_.erase(id);
 }
 
 bool redlock_lock::holds(const core::owner_id& id) {
   const std::lock_guard guard{m_};
   return held_.contains(id) || handed_on_.contains(id);
-}
-
-bool redlock_lock::leaves_line(const core::owner_id& id, const std::string& entry) {
-  const std::lock_guard guard{m_};
-  const auto known = held_.find(id);
-  if (known == held_.end()) return false;
-  known->second.entry = entry;
-  return true;
 }
 
 void redlock_lock::forget(const core::owner_id& id) noexcept {

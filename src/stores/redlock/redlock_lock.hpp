@@ -24,8 +24,6 @@ struct extension {
 };
 [[nodiscard]] extension read_extension(const redisReply& answer);
 
-struct place_in_line;
-
 class redlock_lock final : public store_lock, public std::enable_shared_from_this<redlock_lock> {
  public:
   redlock_lock(std::shared_ptr<node_set> on, std::string key);
@@ -52,49 +50,34 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
 
   // Whether it is ours, or may become so, and was not given back.
   [[nodiscard]] bool holds(const core::owner_id& id);
-  // It is in line somewhere: it leaves when the lock is given back. False: it was already.
-  [[nodiscard]] bool leaves_line(const core::owner_id& id, const std::string& entry);
 
   // What one ask sends to its nodes.
   struct acquire_words {
     std::string ttl, token, since, holder;
-    std::string ticket, call;  // empty: it does not wait
-    bool asked_before;
+    std::string waiter{}, ticket{};  // empty: it does not queue
+    bool asked_before = false;
   };
   [[nodiscard]] request acquire_request(std::size_t node, const core::owner_id& id,
                                         const acquire_words& words) const;
   [[nodiscard]] request raise_request(std::size_t node, const core::owner_id& id,
                                       std::uint64_t to) const;
-  // And one release: standing asks to take out of the line, and to put into it.
-  struct release_words {
-    std::string leaves_as{}, stays_as{}, ticket{};
-    std::string since = wall_ms_text();  // the same for the next one on all nodes
-  };
-  [[nodiscard]] request release_request(std::size_t node, const core::owner_id& id,
-                                        const release_words& words) const;
+  // `leaves_as`: the entry of a waiter that leaves the queue; empty: none.
+  [[nodiscard]] request release_request(const core::owner_id& id, std::string_view leaves_as) const;
 
  private:
-  struct waiting;
-  [[nodiscard]] acquire_words words_of(const attempt& who, const place_in_line* line,
-                                       std::uint64_t proposal) const;
+  struct memory;
   // As the nodes keep it.
   [[nodiscard]] std::string describe_us(std::string_view label) const;
-  [[nodiscard]] waiting& memory_of(attempt& who) const;
-  [[nodiscard]] std::shared_ptr<place_in_line> join_line(const attempt& who, waiting& mine) const;
-  // Begins to vote with this id.
-  void begin(attempt& who, waiting& mine, const core::owner_id& id);
-  // After a split vote, or a long wait: as somebody else, who is in line wherever we were.
-  void begin_again(attempt& who, waiting& mine);
-  // It waits no more.
-  void stop_waiting(const attempt& who, waiting& mine);
-  void leave_line(const attempt& who, waiting& mine);
-  void give_back(const core::owner_id& id, const release_words& words, node_mask at,
-                 core::time_point give_up);
+  [[nodiscard]] memory& memory_of(attempt& who) const;
+  void begin_to_wait(const attempt& who, memory& mine) const;
+  void give_back(const core::owner_id& id, std::string_view leaves_as, core::time_point give_up);
   [[nodiscard]] std::vector<node_view> look(core::time_point until);
   // None: it is not known here.
   [[nodiscard]] fencing_token token_of(const core::owner_id& id);
   void repair(std::size_t node, const core::owner_id& id, const std::string& value,
               core::duration ttl);
+  void take_out(const core::owner_id& id);
+  void saw(std::uint64_t counter) noexcept;
 
   const std::shared_ptr<node_set> set_;
   const std::string key_;
@@ -102,21 +85,11 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   const unsigned slot_;
   const std::string counter_field_;
   std::atomic<std::uint64_t> last_seen_{0};
-  std::atomic<core::duration::rep> rivals_until_{0};
 
   std::mutex m_;
-  struct ours {
-    node_mask at;           // nodes that may have it, or have it in line
-    fencing_token token{};  // none: not granted yet
-    std::string entry{};    // its standing ask, if it may be in line still
-  };
-  // What is known of a lease that is given back now.
-  [[nodiscard]] ours take_out(const core::owner_id& id);
-  // Puts a fresh lease on the other nodes than those that were asked for it.
-  void fill_in(const attempt& who, const core::grant& got, node_mask asked);
-
-  // Protected by m_: leases of ours, not given back. Only those are repaired.
-  std::map<core::owner_id, ours> held_;
+  // Protected by m_: leases of ours and attempts under way, with their token if granted; not given
+  // back. Only those are repaired.
+  std::map<core::owner_id, fencing_token> held_;
   // Protected by m_: leases that were handed on, until they have surely ended without a renewal.
   // Votes for them that come late are theirs.
   std::map<core::owner_id, core::time_point> handed_on_;

@@ -1,6 +1,4 @@
 // How redlock_lock keeps what it was granted: renews it, and sets it again where it is missing.
-#include <unistd.h>
-
 #include "core/renewal_round.hpp"
 #include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
@@ -23,19 +21,6 @@ extension read_extension(const redisReply& answer) {
   return {true, std::string{text_of(answer)}, holder ? holder->token : fencing_token{}, false};
 }
 
-// Not at once: most leases that are taken often are given back before that, and need it never.
-void redlock_lock::fill_in(const attempt& who, const core::grant& got, node_mask asked) {
-  set_->soon([weak = weak_from_this(), id = who.id, label = who.label, got, asked] {
-    const auto self = weak.lock();
-    if (!self || !self->holds(id)) return;
-    const auto value = redis::value_begins(id, got.token) + ";block=1;since=" + wall_ms_text() +
-                       ";" + self->describe_us(label);
-    for (std::size_t i = 0; i < self->set_->nodes().size(); ++i) {
-      if (!has(asked, i)) self->repair(i, id, value, got.ttl);
-    }
-  });
-}
-
 void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std::string& value,
                           core::duration ttl) {
   const auto holder = redis::parse_holder(value);
@@ -48,9 +33,7 @@ void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std:
   // Under the mutex that a release takes first, and on the connection that it takes: a lock that is
   // given back is not brought back.
   const std::lock_guard guard{m_};
-  const auto known = held_.find(id);
-  if (known == held_.end()) return;
-  known->second.at |= only(node);
+  if (!held_.contains(id)) return;
   // As source: sent again for a node that does not know it, it would come after the release.
   set_->nodes()[node].calls->send({scripts::repair, keys, args, request::form::as_source}, nullptr);
 }
@@ -58,7 +41,7 @@ void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std:
 fencing_token redlock_lock::token_of(const core::owner_id& id) {
   const std::lock_guard guard{m_};
   const auto known = held_.find(id);
-  return known == held_.end() ? fencing_token{} : known->second.token;
+  return known == held_.end() ? fencing_token{} : known->second;
 }
 
 result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl,
@@ -122,7 +105,7 @@ result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration tt
   if (got && got->renewed) {
     // An adopted lease is ours from here on.
     const std::lock_guard guard{m_};
-    held_.try_emplace(id, ours{set_->everybody(), got->token});
+    held_.try_emplace(id, got->token);
     handed_on_.erase(id);
   }
   return got;

@@ -71,13 +71,6 @@ std::optional<failure> read_refusal(const redisReply& answer, const std::string&
                        in_seconds(fields[2]->integer),
                    {}};
   }
-  if (why == "ahead") {
-    return failure{errc::store_refused,
-                   "this client's clock is " +
-                       in_seconds(static_cast<long long>(read_number(text_of(*fields[2])) / 1000)) +
-                       " ahead of the node's: set the clocks right",
-                   {}};
-  }
   if (fields.size() < 4) return strange_answer(node);
   const auto waited = fields[2]->integer;
   const auto wait = static_cast<long long>(read_number(text_of(*fields[3])));
@@ -114,17 +107,18 @@ core::vote read_acquire(const redisReply& answer, const std::string& node, const
       v.what = kind::fresh;
       return v;
     case 2:
-      if (fields.size() < 3) break;
+      if (fields.size() < 2) break;
       v.what = kind::stale;
       v.counter = read_number(text_of(*fields[1]));
-      v.token = read_number(text_of(*fields[2]));
       return v;
     case 0: {
       if (fields.size() < 4) break;
-      auto holder = redis::parse_holder(text_of(*fields[2]));
-      if (!holder) return refusal(std::move(holder.error()));
+      if (const auto value = text_of(*fields[2]); !value.empty()) {
+        auto holder = redis::parse_holder(value);
+        if (!holder) return refusal(std::move(holder.error()));
+        v.holder = std::move(*holder);
+      }
       v.what = kind::busy;
-      v.holder = std::move(*holder);
       v.remaining = read_pttl(*fields[1]);
       v.counter = read_number(text_of(*fields[3]));
       return v;

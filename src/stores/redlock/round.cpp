@@ -40,17 +40,6 @@ void round::send(std::size_t node, const request& what, std::uint64_t tag,
   }
 }
 
-core::duration round::since_sent(std::size_t node) const noexcept {
-  return runtime::now() - core::time_point{core::duration{sent_at_[node]}};
-}
-
-void round::lose_patience(core::time_point now) {
-  for (std::size_t i = 0; i < lines_.size(); ++i) {
-    if (waits_for(i)) lines_[i]->note_late_vote(now);
-  }
-  on_delay();
-}
-
 void round::arrived(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
   on_answer(node, tag, std::move(answer));
   if (sleeping_ && decided()) owner_->ring();
@@ -97,7 +86,6 @@ void round::read_all() {
 }
 
 void round::wait(core::time_point until) {
-  auto patient_until = core::after(runtime::now(), patience_);
   if (!decided()) read_for_a_moment(until);
   std::vector<pollfd> watched;
   std::vector<std::shared_ptr<redis::channel>> open;
@@ -105,12 +93,7 @@ void round::wait(core::time_point until) {
   while (!decided()) {
     const auto now = runtime::now();
     if (now >= until) return on_give_up();
-    if (now >= patient_until) {
-      read_all();
-      patient_until = core::time_point::max();
-      lose_patience(now);
-    }
-    auto earliest = std::min(until, patient_until);
+    auto earliest = until;
     notice_silence(now, earliest);
     if (decided()) return;
     watched.clear();

@@ -54,8 +54,6 @@ class round : public std::enable_shared_from_this<round> {
   virtual void on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) = 0;
   virtual void on_silence(std::size_t node) = 0;
   virtual void on_give_up() = 0;
-  // Some of those waited for take longer than `patience`. Once.
-  virtual void on_delay() {}
   [[nodiscard]] virtual bool decided() = 0;
   [[nodiscard]] virtual bool waits_for(std::size_t node) = 0;
   // Whether nothing is decided before all of those have answered.
@@ -66,17 +64,12 @@ class round : public std::enable_shared_from_this<round> {
   void send(std::size_t node, const request& what, std::uint64_t tag,
             std::optional<core::time_point> give_up = {});
   [[nodiscard]] const lines& all() const noexcept { return lines_; }
-  // How long ago the last request was sent there.
-  [[nodiscard]] core::duration since_sent(std::size_t node) const noexcept;
-  // From the start of the wait until on_delay(). None: never.
-  core::duration patience_ = core::duration::max();
 
  private:
   void arrived(std::size_t node, std::uint64_t tag, result<redis::reply> answer);
   void notice_silence(core::time_point now, core::time_point& earliest);
   void read_for_a_moment(core::time_point until);
   void read_all();
-  void lose_patience(core::time_point now);
 
   const lines lines_;
   const core::duration node_timeout_;

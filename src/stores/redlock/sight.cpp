@@ -7,7 +7,7 @@
 #include "core/quorum_machine.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/script_values.hpp"
-#include "stores/redlock/place_in_line.hpp"
+#include "stores/redlock/queue_entry.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
@@ -54,28 +54,34 @@ lock_on_node shown(const node_view& view, const node_view* held) {
   return one;
 }
 
-// The attempts of one waiter follow one another: one node may have the last, another the next. They
-// have the waiter's ticket and its client's inbox.
-void tell_who_waits(lock_status& status, std::span<const node_view> views, const node_view* held) {
-  const auto holder = held ? owner_in(held->value) : std::nullopt;
-  std::map<std::pair<std::uint64_t, std::string_view>, waiter> all;
+// A waiter is in the queues of several nodes, each of which has it with a ticket within the last
+// second of its own clock: its place is that of the lowest.
+void tell_who_waits(lock_status& status, std::span<const node_view> views) {
+  struct place {
+    std::uint64_t ticket;
+    std::string_view holder;
+  };
+  std::map<core::owner_id, place> all;
   for (const auto& one : views) {
-    auto waiting = one.waiting;
-    for (const auto& place : one.line) {
-      const auto ask = standing_ask::parse(place.ask);
-      if (ask && ask->attempt != holder) {
-        const auto since =
-            std::chrono::floor<milliseconds>(std::chrono::microseconds{place.ticket});
-        all.try_emplace({place.ticket, ask->inbox}, redis::describe_waiter(ask->holder, since));
-      } else {
-        waiting -= std::min<std::size_t>(waiting, 1);
-      }
+    for (const auto& queued : one.queue) {
+      const auto entry = queue_entry::parse(queued.entry);
+      if (!entry) continue;
+      const auto known = all.try_emplace(entry->waiter, place{queued.ticket, entry->holder});
+      known.first->second.ticket = std::min(known.first->second.ticket, queued.ticket);
     }
-    status.waiting = std::max(status.waiting, waiting);
+    status.waiting = std::max(status.waiting, one.waiting);
   }
   status.waiting = std::max(status.waiting, all.size());
-  for (auto& [when, who] : all) {
-    if (status.waiters.size() < waiters_shown_max) status.waiters.push_back(std::move(who));
+  std::vector<place> in_order;
+  in_order.reserve(all.size());
+  for (const auto& [waiter, where] : all)
+    in_order.push_back(where);
+  std::stable_sort(in_order.begin(), in_order.end(),
+                   [](const place& a, const place& b) { return a.ticket < b.ticket; });
+  for (const auto& one : in_order) {
+    if (status.waiters.size() >= waiters_shown_max) break;
+    const auto since = std::chrono::floor<milliseconds>(std::chrono::microseconds{one.ticket});
+    status.waiters.push_back(redis::describe_waiter(one.holder, since));
   }
 }
 
@@ -129,10 +135,10 @@ std::vector<node_view> read_views(const std::optional<result<redis::reply>>& ans
     all[i].value = text_of(*of[0]);
     all[i].remaining = redis::read_pttl(*of[1]);
     all[i].waiting = static_cast<std::size_t>(std::max(0LL, of[2]->integer));
-    const auto line = elements_of(*of[3]);
-    for (std::size_t k = 0; k + 1 < line.size(); k += 2)
-      all[i].line.push_back(
-          {redis::read_number(text_of(*line[k + 1])), std::string{text_of(*line[k])}});
+    const auto queue = elements_of(*of[3]);
+    for (std::size_t k = 0; k + 1 < queue.size(); k += 2)
+      all[i].queue.push_back(
+          {redis::read_number(text_of(*queue[k + 1])), std::string{text_of(*queue[k])}});
   }
   return all;
 }
@@ -156,7 +162,7 @@ result<lock_status> judge_status(std::string name, std::span<const node_view> vi
   for (const auto& one : views) {
     status.nodes.push_back(shown(one, holder));
   }
-  tell_who_waits(status, views, holder);
+  tell_who_waits(status, views);
   if (!holder) return status;
   std::vector<core::duration> left;
   for (const auto& one : views) {

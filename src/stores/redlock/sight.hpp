@@ -14,10 +14,10 @@
 
 namespace holdfast::stores::redlock {
 
-// Somebody in a node's line.
-struct queued_ask {
-  std::uint64_t ticket = 0;  // when it came, µs by its own wall clock
-  std::string ask{};         // as standing_ask
+// A waiter in a node's queue.
+struct queued {
+  std::uint64_t ticket = 0;  // when it came, µs: scripts/acquire.lua
+  std::string entry{};       // as queue_entry
 };
 
 // One lock, as one node has it.
@@ -28,7 +28,7 @@ struct node_view {
   std::string value{};  // empty: free
   std::optional<core::duration> remaining{};
   std::size_t waiting = 0;
-  std::vector<queued_ask> line{};  // the first of those
+  std::vector<queued> queue{};  // the first of those
   // Not known:
   lock_on_node::state trouble = lock_on_node::state::unreachable;
   std::optional<core::duration> quarantine{};  // how long it lasts
@@ -40,9 +40,8 @@ struct node_view {
                                                 std::size_t locks, const std::string& node,
                                                 const set_names& set);
 
-// Held by whoever has a majority; a failure, with what each node said, if too few know. Not all who
-// wait are in line everywhere: whoever is in any line waits, but for the holder, whose place is
-// kept where it was not called.
+// Held by the attempt that has a majority; a failure, with what each node said, if too few know.
+// Not every waiter is in the queue of every node: one that is in any queue waits.
 [[nodiscard]] result<lock_status> judge_status(std::string name, std::span<const node_view> views);
 
 // Whose value it is, if it is one of ours.

@@ -1,9 +1,10 @@
-#include "stores/redlock/vote_inbox.hpp"
+#include "stores/redlock/turn_inbox.hpp"
 
 #include <poll.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "core/quorum_machine.hpp"
 #include "runtime/clock.hpp"
@@ -16,20 +17,20 @@ namespace holdfast::stores::redlock {
 namespace {
 
 constexpr std::size_t read_chunk_bytes = 4096;
-constexpr std::string_view channel_prefix = "holdfast:vote:";
+constexpr std::string_view channel_prefix = "holdfast:turn:";
 // A node where subscribing failed is left alone for so long: polling covers for it.
 constexpr core::duration subscribe_pause = std::chrono::milliseconds{500};
 
 }  // namespace
 
-vote_inbox::vote_inbox(std::vector<std::shared_ptr<line>> nodes,
+turn_inbox::turn_inbox(std::vector<std::shared_ptr<line>> nodes,
                        std::shared_ptr<runtime::background> connecting)
     : name_{runtime::fresh_owner()},
       nodes_{std::move(nodes)},
       connecting_{std::move(connecting)},
       subscriptions_(nodes_.size()) {}
 
-void vote_inbox::close() {
+void turn_inbox::close() {
   {
     const std::lock_guard guard{m_};
     closed_ = true;
@@ -38,7 +39,7 @@ void vote_inbox::close() {
   bell_.ring();
 }
 
-void vote_inbox::open() {
+void turn_inbox::open() {
   const std::lock_guard guard{m_};
   if (closed_) return;
   const auto now = runtime::now();
@@ -50,7 +51,7 @@ void vote_inbox::open() {
 }
 
 // In the background. The pool is stopped before we go.
-void vote_inbox::subscribe(std::size_t node) {
+void turn_inbox::subscribe(std::size_t node) {
   const auto until = core::after(runtime::now(), line::connect_patience);
   auto fd = nodes_[node]->dialer().open_apart(until);
   redis::command text{2};
@@ -68,7 +69,7 @@ void vote_inbox::subscribe(std::size_t node) {
   bell_.ring();
 }
 
-void vote_inbox::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
+void turn_inbox::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
   std::vector<pollfd> watched{{bell_.fd(), POLLIN, 0}};
   std::vector<std::size_t> whose;
   std::vector<std::shared_ptr<runtime::unique_fd>> open;
@@ -92,7 +93,7 @@ void vote_inbox::listen(std::unique_lock<std::mutex>& held, core::time_point end
 }
 
 // With m_ held.
-void vote_inbox::read(std::size_t node) {
+void turn_inbox::read(std::size_t node) {
   std::array<char, read_chunk_bytes> chunk;
   auto& one = subscriptions_[node];
   if (!one.fd) return;
@@ -117,61 +118,59 @@ void vote_inbox::read(std::size_t node) {
   }
 }
 
-// With m_ held: "id;token".
-void vote_inbox::hear(std::size_t node, std::string_view message) {
-  const auto id = core::owner_id::parse(message.substr(0, core::owner_id::digits));
+// With m_ held: the waiter's id.
+void turn_inbox::hear(std::size_t node, std::string_view message) {
+  const auto id = core::owner_id::parse(message);
   const auto found = id ? waiters_.find(*id) : waiters_.end();
-  if (found == waiters_.end() || message.size() <= core::owner_id::digits + 1) return;
-  const call fresh{node, redis::read_number(message.substr(core::owner_id::digits + 1))};
-  if (fresh.token == 0) return;
-  auto& calls = found->second.calls;
-  std::erase_if(calls, [node](const call& one) { return one.node == node; });
-  calls.push_back(fresh);
-  if (calls.size() == found->second.wanted) changed_.notify_all();
+  if (found == waiters_.end()) return;
+  auto& one = found->second;
+  if (one.turns == 0) one.gathered_by = core::after(runtime::now(), gathering_max);
+  one.turns |= std::uint64_t{1} << node;
+  changed_.notify_all();
 }
 
-void vote_inbox::expect(const core::owner_id& attempt) {
+void turn_inbox::expect(const core::owner_id& waiter) {
   const std::lock_guard guard{m_};
-  waiters_[attempt].could_be_called = most_can_call();
+  waiters_[waiter].could_be_told = most_can_tell();
 }
 
-void vote_inbox::forget(const core::owner_id& attempt) {
+void turn_inbox::forget(const core::owner_id& waiter) {
   const std::lock_guard guard{m_};
-  waiters_.erase(attempt);
+  waiters_.erase(waiter);
 }
 
-std::vector<vote_inbox::call> vote_inbox::take(const core::owner_id& attempt) {
+void turn_inbox::asks(const core::owner_id& waiter) {
   const std::lock_guard guard{m_};
-  const auto found = waiters_.find(attempt);
-  if (found == waiters_.end()) return {};
-  found->second.could_be_called = most_can_call();
-  return std::exchange(found->second.calls, {});
+  if (const auto found = waiters_.find(waiter); found != waiters_.end()) {
+    found->second = {.could_be_told = most_can_tell()};
+  }
 }
 
 // With m_ held.
-bool vote_inbox::most_can_call() const {
+bool turn_inbox::most_can_tell() const {
   const auto open = std::count_if(subscriptions_.begin(), subscriptions_.end(),
                                   [](const subscription& one) { return one.fd != nullptr; });
   return static_cast<std::size_t>(open) >= core::majority_of(subscriptions_.size());
 }
 
-void vote_inbox::wait(const core::owner_id& attempt, std::size_t nodes, core::time_point until,
+void turn_inbox::wait(const core::owner_id& waiter, std::size_t nodes, core::time_point until,
                       const std::stop_token& stop) {
   const std::stop_callback on_stop{stop, [this] { bell_.ring(); }};
   std::unique_lock held{m_};
-  auto& mine = waiters_[attempt];
-  mine.wanted = nodes;
-  const auto called = [&] {
-    return closed_ || mine.calls.size() >= nodes || (!mine.could_be_called && most_can_call());
+  auto& mine = waiters_[waiter];
+  const auto is_told = [&] {
+    return closed_ || static_cast<std::size_t>(std::popcount(mine.turns)) >= nodes ||
+           (!mine.could_be_told && most_can_tell());
   };
-  while (!called() && !stop.stop_requested()) {
+  while (!is_told() && !stop.stop_requested()) {
     const auto now = runtime::now();
-    if (now >= until) break;
+    const auto end = std::min(until, mine.gathered_by);
+    if (now >= end) break;
     if (someone_listens_) {
-      changed_.wait_for(held, stop, std::min<core::duration>(until - now, std::chrono::hours{1}),
-                        [&] { return called() || !someone_listens_; });
+      changed_.wait_for(held, stop, std::min<core::duration>(end - now, std::chrono::hours{1}),
+                        [&] { return is_told() || !someone_listens_ || mine.gathered_by < end; });
     } else {
-      listen(held, until);
+      listen(held, end);
     }
   }
   // Another one listens now, if there is one.

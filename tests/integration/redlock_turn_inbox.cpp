@@ -1,5 +1,5 @@
-// How a waiter hears that nodes have voted for it, apart from waiting: there it would ask again
-// soon anyway, and a call that nobody heard would not be missed.
+// How a waiter hears that it is its turn, apart from waiting: there it would ask again soon anyway,
+// and a message that nobody heard would not be missed.
 #include <array>
 #include <future>
 
@@ -9,7 +9,7 @@
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/socket.hpp"
-#include "stores/redlock/vote_inbox.hpp"
+#include "stores/redlock/turn_inbox.hpp"
 #include "support/process.hpp"
 #include "support/redis_server.hpp"
 
@@ -20,15 +20,15 @@ namespace holdfast::test {
 namespace {
 
 using stores::redlock::line;
-using stores::redlock::vote_inbox;
+using stores::redlock::turn_inbox;
 
-class RedlockVoteInbox : public ::testing::Test {
+class RedlockTurnInbox : public ::testing::Test {
  protected:
-  RedlockVoteInbox() {
+  RedlockTurnInbox() {
     heard_.open();
     EXPECT_TRUE(eventually([&] { return listens(0) && listens(1) && listens(2); }));
   }
-  ~RedlockVoteInbox() override {
+  ~RedlockTurnInbox() override {
     heard_.close();
     unopened_.close();
     for (auto& one : waiting_)
@@ -48,18 +48,16 @@ class RedlockVoteInbox : public ::testing::Test {
                                 const std::stop_token& stop = {}) {
     return wait_at(heard_, id, nodes, stop);
   }
-  std::shared_future<void> wait_at(vote_inbox& inbox, const core::owner_id& id, std::size_t nodes,
+  std::shared_future<void> wait_at(turn_inbox& inbox, const core::owner_id& id, std::size_t nodes,
                                    const std::stop_token& stop = {}) {
     waiting_.emplace_back(std::async(std::launch::async, [&inbox, id, nodes, stop] {
       inbox.wait(id, nodes, core::after(runtime::now(), 10min), stop);
     }));
     return waiting_.back();
   }
-  void call(const core::owner_id& id, std::size_t node, const std::string& token = "7") {
-    publish(node, std::string{id.text()} + ";" + token);
-  }
+  void tell(const core::owner_id& id, std::size_t node) { publish(node, std::string{id.text()}); }
   void publish(std::size_t node, const std::string& message) {
-    const auto channel = "holdfast:vote:" + std::string{heard_.inbox()};
+    const auto channel = "holdfast:turn:" + std::string{heard_.inbox()};
     EXPECT_EQ(servers_[node].command({"PUBLISH", channel, message}), "1");
   }
   static bool over(const std::shared_future<void>& one) {
@@ -70,7 +68,7 @@ class RedlockVoteInbox : public ::testing::Test {
 
  private:
   bool listens(std::size_t node) {
-    return servers_[node].command({"PUBSUB", "CHANNELS", "holdfast:vote:*"}).find("vote") !=
+    return servers_[node].command({"PUBSUB", "CHANNELS", "holdfast:turn:*"}).find("turn") !=
            std::string::npos;
   }
   std::vector<std::shared_ptr<line>> lines() {
@@ -90,53 +88,60 @@ class RedlockVoteInbox : public ::testing::Test {
   std::vector<std::shared_future<void>> waiting_;
 
  protected:
-  vote_inbox heard_{lines(), connecting_};
-  vote_inbox unopened_{lines_, connecting_};
+  turn_inbox heard_{lines(), connecting_};
+  turn_inbox unopened_{lines_, connecting_};
 };
 
 }  // namespace
 
-TEST_F(RedlockVoteInbox, WakesTheOneWhoIsCalledByAsManyAsItWants) {
+TEST_F(RedlockTurnInbox, WakesTheWaiterWhoseTurnItIsOnAsManyNodesAsItWants) {
   const auto id = newcomer();
   const auto one = wait(id, 2);
-  call(id, 0, "12");
-  call(id, 0, "13");
-  const auto witness = newcomer();
-  call(witness, 0);
-  ASSERT_TRUE(over(wait(witness, 1))) << "by then all from that node has been heard";
-  EXPECT_NE(one.wait_for(0s), std::future_status::ready) << "the same node twice is one vote";
-  call(id, 2, "13");
-  ASSERT_TRUE(over(one));
-  auto calls = heard_.take(id);
-  ASSERT_EQ(calls.size(), 2U);
-  EXPECT_EQ(calls[0].node + calls[1].node, 2U);
-  EXPECT_EQ(calls[0].token, 13U);
-  EXPECT_EQ(calls[1].token, 13U);
-  EXPECT_TRUE(heard_.take(id).empty()) << "each is taken once";
+  tell(id, 0);
+  tell(id, 2);
+  EXPECT_TRUE(over(one));
 }
 
-TEST_F(RedlockVoteInbox, CallThatCameBeforeTheWaitCounts) {
+// The others may have called another waiter: it asks, and finds out.
+TEST_F(RedlockTurnInbox, WaiterThatFewNodesTellDoesNotWaitForTheOthers) {
   const auto id = newcomer();
-  call(id, 0);
-  EXPECT_TRUE(over(wait(id, 1)));
+  const auto one = wait(id, 3);
+  tell(id, 0);
+  EXPECT_TRUE(over(one));
 }
 
-TEST_F(RedlockVoteInbox, WhatIsNotForAnybodyHereOrNoCallAtAllIsIgnored) {
+TEST_F(RedlockTurnInbox, WhatWasHeardBeforeTheWaitCountsUntilTheWaiterAsks) {
+  const auto id = newcomer();
+  tell(id, 0);
+  const auto witness = newcomer();
+  tell(witness, 0);
+  ASSERT_TRUE(over(wait(witness, 1))) << "by then all from that node has been heard";
+  ASSERT_TRUE(over(wait(id, 1)));
+  heard_.asks(id);
+  const auto again = wait(id, 1);
+  EXPECT_NE(again.wait_for(0s), std::future_status::ready);
+  tell(id, 1);
+  EXPECT_TRUE(over(again));
+}
+
+TEST_F(RedlockTurnInbox, WhatIsForNobodyHereIsIgnored) {
   const auto id = newcomer();
   const auto one = wait(id, 1);
-  call(runtime::fresh_owner(), 0);
+  tell(runtime::fresh_owner(), 0);
   publish(0, "");
   publish(0, "not an id");
-  publish(1, std::string{id.text()});
   publish(1, std::string{id.text()} + ";");
-  call(id, 2);
-  ASSERT_TRUE(over(one));
-  EXPECT_EQ(heard_.take(id).size(), 1U);
+  const auto witness = newcomer();
+  tell(witness, 0);
+  ASSERT_TRUE(over(wait(witness, 1)));
+  EXPECT_NE(one.wait_for(0s), std::future_status::ready);
+  tell(id, 2);
+  EXPECT_TRUE(over(one));
 }
 
-// One of them reads for all, and it is not known which: whoever is called goes, and the rest hear
-// on.
-TEST_F(RedlockVoteInbox, WhoeverLeavesAnotherOneListens) {
+// One of them reads for all, and it is not known which: the one that is told goes, and the rest
+// hear on.
+TEST_F(RedlockTurnInbox, WhoeverLeavesAnotherOneListens) {
   constexpr int many = 8;
   std::vector<std::pair<core::owner_id, std::shared_future<void>>> all;
   for (int i = 0; i < many; ++i) {
@@ -145,12 +150,12 @@ TEST_F(RedlockVoteInbox, WhoeverLeavesAnotherOneListens) {
   }
   for (int i = 0; i < many; ++i) {
     const auto& [id, one] = all[static_cast<std::size_t>(i * 3 % many)];
-    call(id, static_cast<std::size_t>(i % 3));
+    tell(id, static_cast<std::size_t>(i % 3));
     ASSERT_TRUE(over(one)) << i;
   }
 }
 
-TEST_F(RedlockVoteInbox, WhoeverStopsWaitingAnotherOneListens) {
+TEST_F(RedlockTurnInbox, WhoeverStopsWaitingAnotherOneListens) {
   const auto first = newcomer();
   const auto second = newcomer();
   std::stop_source stop_first;
@@ -163,31 +168,30 @@ TEST_F(RedlockVoteInbox, WhoeverStopsWaitingAnotherOneListens) {
   const auto another = wait(third, 1);
   stop_second.request_stop();
   ASSERT_TRUE(over(other));
-  call(third, 0);
+  tell(third, 0);
   EXPECT_TRUE(over(another));
 }
 
-// Nodes pass over somebody who cannot be called: it has to ask again, and better now than in time.
-TEST_F(RedlockVoteInbox, WhoCouldNotBeCalledIsWokenWhenItCan) {
+// Nodes pass over a waiter that cannot be told: it has to ask again, and better now than in time.
+TEST_F(RedlockTurnInbox, WaiterThatCouldNotBeToldIsWokenWhenItCan) {
   const auto id = runtime::fresh_owner();
   unopened_.expect(id);
   const auto one = wait_at(unopened_, id, 2);
   EXPECT_NE(one.wait_for(0s), std::future_status::ready);
   unopened_.open();
   ASSERT_TRUE(over(one));
-  EXPECT_TRUE(unopened_.take(id).empty());
 }
 
-TEST_F(RedlockVoteInbox, NodeThatIsGoneCostsItsCallOnly) {
+TEST_F(RedlockTurnInbox, NodeThatIsGoneCostsItsMessageOnly) {
   const auto id = newcomer();
   const auto one = wait(id, 2);
   servers_[0].kill9();
-  call(id, 1);
-  call(id, 2);
+  tell(id, 1);
+  tell(id, 2);
   EXPECT_TRUE(over(one));
 }
 
-TEST_F(RedlockVoteInbox, CloseWakesEverybody) {
+TEST_F(RedlockTurnInbox, CloseWakesEverybody) {
   const auto one = wait(newcomer(), 1);
   const auto other = wait(newcomer(), 2);
   heard_.close();

@@ -219,4 +219,13 @@ TEST_F(Channel, ManyCallersEachGetTheirOwnReply) {
   EXPECT_TRUE(connection_->idle());
 }
 
+// A caller whose connection took no more bytes looked at neither: it spun until the socket did.
+TEST_F(Channel, RepliesAreReadWhileTheSocketTakesNoMore) {
+  const std::string more_than_fits(std::size_t{16} * 1024 * 1024, 'x');
+  ASSERT_NE(connection_->post(more_than_fits, nullptr), 0U);
+  server_says("+OK\r\n+PONG\r\n");
+  const auto answer = connection_->call(ping, soon(), true);
+  ASSERT_TRUE(answer) << answer.error().message;
+}
+
 }  // namespace holdfast::test

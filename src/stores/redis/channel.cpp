@@ -267,8 +267,8 @@ channel::read_result channel::read_replies(lock& held, core::time_point until, b
       held.lock();
       return read_result::nothing;
     }
-    if (blocked) break;  // perhaps the socket takes more now; the caller sends and comes back
     read = runtime::receive_some(fd_.get(), chunk.data(), chunk.size());
+    if (blocked) break;  // perhaps the socket takes more now; the caller sends and comes back
   }
   const auto got = read.bytes;
   const int error = read.error;

@@ -41,10 +41,12 @@ std::optional<grant_message> parse_grant(std::string_view payload) {
   return grant;
 }
 
-inbox::inbox(link& via, std::function<void(const grant_message&)> stray)
+inbox::inbox(link& via, std::function<void(const grant_message&)> stray,
+             std::function<void()> last_left)
     : via_{via},
       name_{std::string{inbox_prefix} + std::string{runtime::fresh_owner().text()}},
-      stray_{std::move(stray)} {}
+      stray_{std::move(stray)},
+      last_left_{std::move(last_left)} {}
 
 bool inbox::is_open() {
   const lock held{m_};
@@ -118,22 +120,47 @@ void inbox::close() {
 void inbox::expect(const core::owner_id& id) {
   const lock held{m_};
   waiters_.try_emplace(id);
+  used_ = true;
 }
 
 void inbox::forget(const core::owner_id& id) {
-  const lock held{m_};
-  waiters_.erase(id);
+  {
+    const lock held{m_};
+    if (waiters_.erase(id) == 0 || !waiters_.empty()) return;
+  }
+  last_left_();
+}
+
+bool inbox::rest() {
+  lock held{m_};
+  if (!connection_) return true;
+  if (std::exchange(used_, false) || !waiters_.empty() || someone_reads_) return false;
+  someone_reads_ = true;
+  read_once(held, core::time_point{});
+  someone_reads_ = false;
+  if (!waiters_.empty()) {
+    wake_another();
+    return false;
+  }
+  disconnect();
+  return true;
 }
 
 void inbox::settle(const core::owner_id& id, fencing_token token) {
+  if (settle_locked(id, token)) last_left_();
+}
+
+// True if nobody waits any more.
+bool inbox::settle_locked(const core::owner_id& id, fencing_token token) {
   const lock held{m_};
   const auto found = waiters_.find(id);
   const bool came =
       found != waiters_.end() && found->second.granted && found->second.granted->token >= token;
-  waiters_.erase(id);
-  if (came || !connection_ || settled_.add(id, token)) return;
+  const bool last = waiters_.erase(id) > 0 && waiters_.empty();
+  if (came || !connection_ || settled_.add(id, token)) return last;
   disconnect();
   bell_.ring();
+  return last;
 }
 
 std::optional<grant_message> inbox::take(const core::owner_id& id) {

@@ -94,8 +94,8 @@ result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl
   return renewal{};
 }
 
-result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration ttl,
-                                     core::time_point until) {
+result<renewal> redlock_lock::extend(const core::owner_id& id, fencing_token /*token*/,
+                                     core::duration ttl, core::time_point until) {
   const auto ttl_text = milliseconds_text(ttl);
   const std::array<std::string_view, 2> keys{record_key, key_};
   const auto counted_from = runtime::now();

@@ -8,14 +8,11 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/holdfast"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT holdfast
   FILES_MATCHING PATTERN "*.hpp")
 
-# The static library is an export of its own: only it asks its users for hiredis.
-install(TARGETS holdfast EXPORT holdfast-targets
-  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT holdfast)
-install(TARGETS holdfast_static EXPORT holdfast-static-targets
+install(TARGETS holdfast holdfast_static EXPORT holdfast-targets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT holdfast
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT holdfast)
-foreach(export IN ITEMS holdfast-targets holdfast-static-targets)
-  install(EXPORT ${export} NAMESPACE holdfast:: DESTINATION "${package_folder}" COMPONENT holdfast)
-endforeach()
+install(EXPORT holdfast-targets NAMESPACE holdfast::
+  DESTINATION "${package_folder}" COMPONENT holdfast)
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/holdfast-config.cmake.in"
   "${generated}/holdfast-config.cmake" INSTALL_DESTINATION "${package_folder}")

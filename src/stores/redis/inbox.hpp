@@ -72,7 +72,7 @@ class inbox {
   };
   [[nodiscard]] result<subscription> subscribe(core::time_point until) const;
   void read_once(lock& held, core::time_point until);
-  void deliver(const redisReply& message, std::vector<grant_message>& strays);
+  void deliver(const reply_value& message, std::vector<grant_message>& strays);
   void wake_another();
   void disconnect();
 

@@ -22,7 +22,7 @@ constexpr core::duration retired_age_max = std::chrono::seconds{30};
 // A crowd is one for this many requests more: between two batches of replies nobody seems to call.
 constexpr int crowd_memory = 64;
 
-bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
+bool is_error(const reply_value& r) { return r.type == reply_kind::error; }
 
 // Some servers repeat the arguments of a command they refuse, and those of AUTH are secrets.
 std::string_view without_arguments(std::string_view said) {

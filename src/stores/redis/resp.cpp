@@ -12,7 +12,7 @@ constexpr std::string_view not_redis = "the server does not speak the Redis prot
 constexpr std::string_view too_large = "the server sent a reply that is larger than any we ask for";
 constexpr std::string_view line_end = "\r\n";
 // An array is given room for so many elements before they come; larger ones grow.
-constexpr std::size_t elements_reserved_max = 64;
+constexpr std::size_t elements_reserved_max = 256;
 // A large reply's memory is given back.
 constexpr std::size_t buffer_kept_bytes = std::size_t{64} * 1024;
 // "txt:", before the text of a verbatim string.
@@ -84,10 +84,11 @@ bool reply_reader::refuse(std::string_view why) {
 }
 
 std::optional<std::string_view> reply_reader::line() {
-  auto end = buffer_.find(line_end, std::max(at_, scanned_));
-  const bool complete = end != std::string::npos;
-  // Its last byte may be the first half of a line's end.
-  if (!complete) end = buffer_.size() - (buffer_.ends_with(line_end.front()) ? 1 : 0);
+  auto end = buffer_.find(line_end.front(), std::max(at_, scanned_));
+  while (end != std::string::npos && end + 1 < buffer_.size() && buffer_[end + 1] != '\n')
+    end = buffer_.find(line_end.front(), end + 1);
+  const bool complete = end < buffer_.size() && end + 1 < buffer_.size();
+  end = std::min(end, buffer_.size());
   scanned_ = end;
   if (end - at_ > line_bytes_max) {
     static_cast<void>(refuse(too_large));

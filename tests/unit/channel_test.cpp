@@ -48,7 +48,7 @@ TEST_F(Channel, ErrorReplyIsAReplyNotAFailure) {
   once_heard([&] { server_says("-LOADING\r\n"); });
   const auto answer = connection_->call(ping, soon(), true);
   ASSERT_TRUE(answer);
-  EXPECT_EQ((*answer)->type, REDIS_REPLY_ERROR);
+  EXPECT_EQ((*answer)->type, stores::redis::reply_kind::error);
   EXPECT_FALSE(connection_->broken());
 }
 

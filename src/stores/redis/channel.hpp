@@ -134,7 +134,7 @@ class channel {
   const std::string node_;
   const core::duration spin_;
   const core::duration posted_patience_;
-  const reply_reader reader_;  // the leader's
+  reply_reader reader_;  // the leader's
 
   std::atomic<bool> broken_{false};
   std::atomic<bool> suspect_{false};

@@ -23,7 +23,7 @@ constexpr core::duration retired_age_max = std::chrono::seconds{30};
 // A crowd is one for this many requests more: between two batches of replies nobody seems to call.
 constexpr int crowd_memory = 64;
 
-bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
+bool is_error(const reply_value& r) { return r.type == reply_kind::error; }
 
 // Some servers repeat the arguments of a command they refuse, and those of AUTH are secrets.
 std::string_view without_arguments(std::string_view said) {
@@ -388,7 +388,7 @@ result<void> link::check_no_voter(channel& fresh, core::time_point until) const 
   const auto answer = fresh.call(exists.bytes(), until, true);
   if (!answer) return fail(answer.error());
   // A user that may not look may lock all the same: access rules name the keys of locks.
-  if ((*answer)->type != REDIS_REPLY_INTEGER || (*answer)->integer == 0) return {};
+  if ((*answer)->type != reply_kind::integer || (*answer)->integer == 0) return {};
   return fail(errc::incompatible,
               where_.node +
                   " is a node of a quorum, and a lock on it alone excludes no user of the "

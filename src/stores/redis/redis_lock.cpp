@@ -169,7 +169,7 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core:
   return read_answer(who, **answer, counted_from, releases.ids, *server_);
 }
 
-result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply& answer,
+result<redis_lock::asked> redis_lock::read_answer(attempt& who, const reply_value& answer,
                                                   core::time_point counted_from,
                                                   const std::vector<core::owner_id>& releasing,
                                                   server& on) {
@@ -276,7 +276,7 @@ void redis_lock::try_again(const std::shared_ptr<posted_release>& what, bool una
 
 void redis_lock::on_release_reply(const std::shared_ptr<posted_release>& what,
                                   const result<reply>& answer) {
-  const bool answered = answer && (*answer)->type == REDIS_REPLY_INTEGER;
+  const bool answered = answer && (*answer)->type == reply_kind::integer;
   wanted_ = answered && (*answer)->integer == handed_over;
   if (answered && (*answer)->integer != hand_over_unfinished &&
       (*answer)->integer != hand_over_unfinished_not_ours) {
@@ -375,7 +375,7 @@ result<renewal> redis_lock::extend(const core::owner_id& id, fencing_token token
   return read_renewal(*fields[2], ttl, counted_from);
 }
 
-result<lock_status> read_status(std::string name, std::span<const redisReply* const> said) {
+result<lock_status> read_status(std::string name, reply_elements said) {
   const auto& value = *said[0];
   const auto& pttl = *said[1];
   lock_status status;
@@ -386,7 +386,7 @@ result<lock_status> read_status(std::string name, std::span<const redisReply* co
       status.waiters.push_back(describe_waiter(entry->holder, entry->joined));
     }
   }
-  if (value.type != REDIS_REPLY_STRING) {
+  if (value.type != reply_kind::text) {
     constexpr long long no_such_key = -2;
     if (pttl.integer == no_such_key) return status;
     return fail(
@@ -402,8 +402,8 @@ result<lock_status> read_status(std::string name, std::span<const redisReply* co
   return status;
 }
 
-renewal read_renewal(const redisReply& answer, core::duration ttl, core::time_point counted_from) {
-  if (answer.type == REDIS_REPLY_STRING) {
+renewal read_renewal(const reply_value& answer, core::duration ttl, core::time_point counted_from) {
+  if (answer.type == reply_kind::text) {
     return {true, loss::none, ttl, counted_from, read_token(text_of(answer))};
   }
   return {false, answer.integer == 0 ? loss::deleted : loss::taken, {}, {}, {}};

@@ -52,7 +52,7 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   [[nodiscard]] result<core::answer> ask_or_take(attempt& who, core::time_point until);
   [[nodiscard]] result<asked> ask_once(attempt& who, bool joining, core::time_point until);
   // `releasing`: leases that we had given back when we asked.
-  [[nodiscard]] static result<asked> read_answer(attempt& who, const redisReply& answer,
+  [[nodiscard]] static result<asked> read_answer(attempt& who, const reply_value& answer,
                                                  core::time_point counted_from,
                                                  const std::vector<core::owner_id>& releasing,
                                                  server& on);
@@ -79,10 +79,9 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
 // What the inspect script says of one lock, in so many elements; shared by inspect() and the
 // store's list().
 inline constexpr std::size_t status_elements = 4;
-[[nodiscard]] result<lock_status> read_status(std::string name,
-                                              std::span<const redisReply* const> said);
+[[nodiscard]] result<lock_status> read_status(std::string name, reply_elements said);
 // One answer of the renew script.
-[[nodiscard]] renewal read_renewal(const redisReply& answer, core::duration ttl,
+[[nodiscard]] renewal read_renewal(const reply_value& answer, core::duration ttl,
                                    core::time_point counted_from);
 
 }  // namespace holdfast::stores::redis

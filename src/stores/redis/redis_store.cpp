@@ -118,8 +118,7 @@ result<void> redis_store::append_statuses(std::span<const std::string> keys, cor
   const std::array<std::string_view, 1> args{shown};
   auto answer = server_->calls.look({scripts::inspect, names, args}, until);
   if (!answer) return fail(std::move(answer.error()));
-  const auto fields = elements_of(**answer);
-  const std::span<const redisReply* const> said{fields.data(), fields.size()};
+  const auto said = elements_of(**answer);
   for (std::size_t i = 0; i < keys.size() && (i + 1) * status_elements <= said.size(); ++i) {
     auto status = read_status(keys[i].substr(server_->prefix.size()),
                               said.subspan(i * status_elements, status_elements));

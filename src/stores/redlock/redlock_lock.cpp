@@ -39,8 +39,8 @@ core::duration ask_again() {
   return core::between(ask_again_min, ask_again_max, runtime::random_bits());
 }
 
-bool is_ours_to_release(const redisReply& r) {
-  return r.type == REDIS_REPLY_INTEGER && r.integer == 1;
+bool is_ours_to_release(const redis::reply_value& r) {
+  return r.type == redis::reply_kind::integer && r.integer == 1;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct extension {
   fencing_token token{};  // in it
   bool taken = false;     // not extended: somebody else has it
 };
-[[nodiscard]] extension read_extension(const redisReply& answer);
+[[nodiscard]] extension read_extension(const redis::reply_value& answer);
 
 struct place_in_line;
 

@@ -17,8 +17,8 @@ using redis::text_of;
 
 }  // namespace
 
-extension read_extension(const redisReply& answer) {
-  if (answer.type != REDIS_REPLY_STRING) return {true, {}, {}, answer.integer != 0};
+extension read_extension(const redis::reply_value& answer) {
+  if (answer.type != redis::reply_kind::text) return {true, {}, {}, answer.integer != 0};
   const auto holder = redis::parse_holder(text_of(answer));
   return {true, std::string{text_of(answer)}, holder ? holder->token : fencing_token{}, false};
 }

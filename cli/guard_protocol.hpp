@@ -31,6 +31,7 @@ struct guard_report {
   };
   kind what{};
   std::int32_t value = 0;
+  std::int32_t signal = 0;  ///< with `exited`: the signal that ended it, zero if none did
 };
 
 }  // namespace holdfast::cli

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "exit_code.hpp"
+#include "held_locks.hpp"
 #include "process_group.hpp"
 #include "say.hpp"
 
@@ -137,6 +138,8 @@ void guardian::exec_command(const guard_order& order, pid_t guard) const {
   if (order.foreground) tty_.lend(::getpid());
   ::setenv("HOLDFAST_LOCK", command_.lock_name.c_str(), 1);
   ::setenv("HOLDFAST_TOKEN", std::to_string(order.token).c_str(), 1);
+  ::setenv(held_locks::variable,
+           held_locks::of_this_process().with(command_.lock_name, order.token).c_str(), 1);
   inherited_.restore();
 
   std::vector<char*> argv;
@@ -165,7 +168,8 @@ void guardian::look_after_command() {
   plan_.finish();
   const bool by_itself = info.si_code == CLD_EXITED;
   tell(guard_report::kind::exited,
-       by_itself ? info.si_status : exit_code::signal_base + info.si_status);
+       by_itself ? info.si_status : exit_code::signal_base + info.si_status,
+       by_itself ? 0 : info.si_status);
 }
 
 void guardian::act() {
@@ -197,8 +201,8 @@ void guardian::arm_timer() const {
   ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-void guardian::tell(guard_report::kind what, int value) const {
-  const guard_report report{what, value};
+void guardian::tell(guard_report::kind what, int value, int signal) const {
+  const guard_report report{what, value, signal};
   ::send(link_, &report, sizeof report, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

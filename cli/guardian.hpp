@@ -44,7 +44,7 @@ class guardian {
   void act();
   void arm_timer() const;
   [[nodiscard]] bool finished();
-  void tell(guard_report::kind what, int value = 0) const;
+  void tell(guard_report::kind what, int value = 0, int signal = 0) const;
 
   // Constant after construction.
   const int link_;

@@ -13,10 +13,12 @@
 #include <holdfast/status.hpp>
 #include <holdfast/version.hpp>
 
+#include "common_options.hpp"
 #include "exit_code.hpp"
 #include "help.hpp"
 #include "output.hpp"
 #include "say.hpp"
+#include "signals.hpp"
 #include "verbs.hpp"
 
 namespace holdfast::cli {
@@ -115,6 +117,7 @@ int main_of(int argc, char** argv) {
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(arguments);
+    check_store(app);
   } catch (const CLI::CallForVersion& asked) {
     return print(std::string{asked.what()} + "\n") ? exit_code::ok : exit_code::io;
   } catch (const CLI::CallForHelp&) {
@@ -122,7 +125,9 @@ int main_of(int argc, char** argv) {
   } catch (const CLI::ParseError& problem) {
     return usage_error(problem, verb);
   }
-  return run_verb(job);
+  const int code = run_verb(job);
+  if (job.dies_of.number != 0) die_of(job.dies_of);
+  return code;
 }
 
 }  // namespace

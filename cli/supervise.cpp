@@ -90,6 +90,10 @@ class supervisor {
       case guard_report::kind::exited:
         exited_ = true;
         end_.status = report.value;
+        end_.signal = report.signal;
+        // It is kept as a zombie, so the terminal still names its group.
+        end_.had_terminal = tty_.lent_to(group_);
+        end_.was_told = report.signal != 0 && report.signal == passed_on_ && tty_.ours();
         return;
       case guard_report::kind::gone:
         gone_ = true;
@@ -103,6 +107,7 @@ class supervisor {
       if (*number == SIGCONT) {
         resume();
       } else {
+        passed_on_ = *number;
         signal_group(group_, *number);
       }
     }
@@ -180,6 +185,7 @@ class supervisor {
   bool exited_ = false;
   bool gone_ = false;
   bool had_terminal_ = false;  // when it was stopped
+  int passed_on_ = 0;          // the last signal that was
   command_end end_;
 };
 

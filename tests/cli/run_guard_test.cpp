@@ -166,6 +166,31 @@ TEST_F(CliGuard, StoppedGuardianDoesNotSaveTheCommand) {
   EXPECT_TRUE(none_alive(pids));
 }
 
+TEST_F(CliGuard, StoppedGuardianAndStoreLeaveNoCommandBeyondTheLease) {
+  child_process wrapper{run_script(stubborn)};
+  const auto pids = ready_numbers(wrapper);
+  ASSERT_EQ(pids.size(), 3U);
+  ::kill(pids[0], SIGSTOP);
+  const auto asked = std::chrono::steady_clock::now();
+  const auto kept_until = asked + std::chrono::milliseconds{pttl("a")};
+  server_.pause();
+  EXPECT_TRUE(eventually([&] { return none_alive({pids[1], pids[2]}); }));
+  EXPECT_LT(std::chrono::steady_clock::now(), kept_until);
+  server_.resume();
+  EXPECT_EQ(wrapper.wait_exit(), exited(76));
+}
+
+TEST_F(CliGuard, AFailingCommandDoesNotHideALoss) {
+  child_process wrapper{run_script("echo ready 1 go; read x; exit 3")};
+  ready_numbers(wrapper);
+  EXPECT_EQ(server_.command({"DEL", "a"}), "1");
+  wrapper.close_stdin();
+  EXPECT_EQ(wrapper.wait_exit(), exited(76));
+  EXPECT_TRUE(contains(wrapper.stderr_text(), "lost the lock 'a'")) << wrapper.stderr_text();
+  EXPECT_TRUE(contains(wrapper.stderr_text(), "exit status 3")) << wrapper.stderr_text();
+  EXPECT_FALSE(contains(wrapper.stderr_text(), "not lost")) << wrapper.stderr_text();
+}
+
 TEST_F(CliGuard, LeavesNoZombieBehind) {
   // With a parent that adopts orphans and never reaps them, as PID 1 of many containers.
   process_options options = holdfast({});

@@ -50,6 +50,7 @@ TEST(CliUsage, ShowsItsVersion) {
 }
 
 TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
+  const redis_server server;
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
       {{}, "--help"},
       {{"frobnicate"}, "frobnicate"},
@@ -67,14 +68,20 @@ TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
       {{"run", "a", "--busy-exit", "256", "--", "true"}, "--busy-exit"},
       {{"run", "a", "--max-hold", "x", "--", "true"}, "--max-hold"},
       {{"run", "a", "--store", "nonsense", "--", "true"}, "URL"},
-      {{"run", "", "--store", "memory:", "--", "true"}, ""},
-      {{"run", "a", "--ttl", "0", "--store", "memory:", "--", "true"}, "ttl"},
+      {{"run", "", "--", "true"}, ""},
+      {{"run", "a", "--store", "", "--", "true"}, "--store"},
+      {{"run", "a", "--store", "memory:", "--", "true"}, "exclude nobody"},
+      {{"status", "--store", "memory:x"}, "exclude nobody"},
+      {{"run", "a", "--ttl", "20ms", "--", "true"}, "100ms"},
+      {{"run", "a", "--ttl", "99ms", "--", "true"}, "100ms"},
+      {{"run", "a", "--unreachable", "x", "--", "true"}, "--unreachable"},
+      {{"run", "a", "--ttl", "0", "--", "true"}, "ttl"},
       {{"break", "a"}, "--token"},
       {{"local"}, ""},
       {{"status", "a", "b"}, "b"},
   };
   for (const auto& [args, said] : mistakes) {
-    const auto result = holdfast_plain(args, "memory:");
+    const auto result = holdfast_plain(args, server.url());
     std::string line;
     for (const auto& word : args)
       line += word + " ";
@@ -86,10 +93,28 @@ TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
   }
 }
 
+TEST(CliUsage, AnEmptyStoreIsAMistakeAndNotLocal) {
+  const std::string owner(32, 'a');
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"run", "a", "--", "true"},
+                                               {"lock", "a"},
+                                               {"status"},
+                                               {"break", "a", "--token", "1"},
+                                               {"unlock", "a", "--owner", owner},
+                                               {"redlock", "status"}}) {
+    process_options options{.args = args, .env = {{"HOLDFAST_STORE", ""}}};
+    options.args.insert(options.args.begin(), HOLDFAST_BINARY);
+    const auto result = run_program(options);
+    EXPECT_EQ(result.exit, exited(64)) << args[0] << ": " << result.err;
+    EXPECT_TRUE(contains(result.err, "HOLDFAST_STORE")) << result.err;
+    EXPECT_TRUE(contains(result.err, "unset it")) << result.err;
+  }
+}
+
 TEST(CliUsage, DurationsAreReadAsTheyAreWritten) {
+  const redis_server server;
   for (const char* ttl : {"500ms", "30s", "5m", "2h", "45"}) {
     const auto result =
-        holdfast_plain({"run", "a", "--ttl", ttl, "--wait", "0", "--", "true"}, "memory:");
+        holdfast_plain({"run", "a", "--ttl", ttl, "--wait", "0", "--", "true"}, server.url());
     EXPECT_EQ(result.exit, exited(0)) << ttl << ": " << result.err;
   }
 }
@@ -97,8 +122,8 @@ TEST(CliUsage, DurationsAreReadAsTheyAreWritten) {
 TEST(CliUsage, UnreachableStoreIs69ForEveryVerb) {
   const std::string owner(32, 'a');
   for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"run", "a", "--", "echo", "ran"},
-        {"lock", "a"},
+       {std::vector<std::string>{"run", "a", "--wait", "0", "--", "echo", "ran"},
+        {"lock", "a", "--unreachable", "100ms"},
         {"status"},
         {"status", "a"},
         {"break", "a", "--token", "1"},
@@ -123,13 +148,13 @@ TEST(CliUsage, RefusedCredentialsAre77) {
 TEST(CliUsage, APasswordIsNeverShown) {
   const std::string url = "redis://user:hunter2@127.0.0.1:1";
   const std::vector<std::vector<std::string>> commands{
-      {"run", "a", "--store", url, "--", "true"},
+      {"run", "a", "--store", url, "--wait", "0", "--", "true"},
       {"run", "a", "--stroe", url, "--", "true"},
       {"run", "a", url, "--", "true"},
       {"run", "a", "--ttl", url, "--", "true"},
       {"status", "a", url},
       {"status", "--store", url},
-      {"lock", "a", "--store=" + url},
+      {"lock", "a", "--wait", "0", "--store=" + url},
       {"break", "a", "--store", url, "--token", url},
       {url},
       {"lock", "a", "--store", url + "/not-a-db?what=ever"},
@@ -148,8 +173,8 @@ TEST(CliUsage, APasswordIsNeverShown) {
 }
 
 TEST(CliUsage, APasswordDoesNotStayOnTheCommandLine) {
-  const redis_server server{{.tcp = true, .password = "hunter2"}};
-  const std::string url = "redis://:hunter2@127.0.0.1:" + std::to_string(server.port());
+  const redis_server server{{.tcp = true, .password = "p@hunter2"}};
+  const std::string url = "redis://:p@hunter2@127.0.0.1:" + std::to_string(server.port());
   child_process wrapper{process_options{.args = {HOLDFAST_BINARY, "run", "a", "--store", url, "--",
                                                  "sh", "-c", "echo ready $PPID $$ go; read x"}}};
   auto pids = ready_numbers(wrapper);

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "duration.hpp"
+#include "store_url.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -53,6 +54,9 @@ void add_store(CLI::App& verb, std::string& into) {
       ->envname("HOLDFAST_STORE")
       ->type_name("URL")
       ->default_str("local:");
+  verb.add_option("--password-file", "A file whose first line is the store's password")
+      ->envname("HOLDFAST_PASSWORD_FILE")
+      ->type_name("PATH");
 }
 
 void add_ttl(CLI::App& verb, std::chrono::milliseconds& into) {
@@ -103,10 +107,10 @@ CLI::Option* add_token(CLI::App& verb, std::uint64_t& into) {
       ->type_name("N");
 }
 
-void check_store(const CLI::App& app) {
-  for (const CLI::App* verb : app.get_subcommands())
-    check_store(*verb);
-  const CLI::Option* const store = app.get_option_no_throw("--store");
+void settle_store(CLI::App& app) {
+  for (CLI::App* verb : app.get_subcommands())
+    settle_store(*verb);
+  CLI::Option* const store = app.get_option_no_throw("--store");
   if (store == nullptr) return;
   if (store->count() == 0) {
     const char* const variable = std::getenv("HOLDFAST_STORE");
@@ -125,6 +129,11 @@ void check_store(const CLI::App& app) {
         "memory: is inside one process, so on the command line it would exclude nobody: use "
         "local:, unix:/path, redis://host or redlock://host1,host2,host3"};
   }
+  const CLI::Option* const file = app.get_option_no_throw("--password-file");
+  if (file == nullptr || file->count() == 0) return;
+  store->clear();
+  store->add_result(with_password(url, read_password("--password-file", file->results().back())));
+  store->run_callback();
 }
 
 }  // namespace holdfast::cli

@@ -43,8 +43,8 @@ void add_acquire(CLI::App& verb, acquire_options& into);
 CLI::Option* add_owner(CLI::App& verb, std::string& into);
 CLI::Option* add_token(CLI::App& verb, std::uint64_t& into);
 
-// Refuses a store that would exclude nobody, once the command line is parsed: an empty one, and
-// memory:. Throws CLI::ValidationError.
-void check_store(const CLI::App& app);
+// Once the command line is parsed: refuses a store that would exclude nobody (an empty one, and
+// memory:), and gives the chosen one the password of --password-file. Throws CLI::ValidationError.
+void settle_store(CLI::App& app);
 
 }  // namespace holdfast::cli

@@ -29,7 +29,7 @@ constexpr const char* examples = R"(Examples:
   holdfast run import --ttl 10s --max-hold 1h -- ./import --all
   HOLDFAST_STORE=redis://:secret@db1 holdfast run migrate -- ./migrate
 
-The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN. It runs in a process group of its own, and the
+The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN, and HOLDFAST_STORE without its password. It runs in a process group of its own, and the
 whole group is stopped (TERM, then KILL) before the lock can become somebody else's.
 
 Exit codes: the command's own, 128+n if signal n ended it (or the wait), 126/127 if it cannot be
@@ -40,6 +40,7 @@ struct run_options {
   target_options target{};
   acquire_options acquire{};
   std::chrono::milliseconds max_hold{0};
+  bool keep_password = false;
 };
 
 // Gives the lock back and turns how it all ended into an exit code.
@@ -96,7 +97,9 @@ int run(const run_options& options, invocation& job) {
   signal_queue signals{
       inherited, {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP}};
   terminal tty;
-  guard_link guard{{job.command, options.target.name}, inherited, tty};
+  guard_link guard{{job.command, options.target.name, options.target.store, options.keep_password},
+                   inherited,
+                   tty};
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGTTOU, SIG_IGN);
 
@@ -137,6 +140,8 @@ void add_run(CLI::App& app, invocation& job) {
           },
           "Stop the command when it has held the lock for so long")
       ->type_name("DURATION");
+  verb->add_flag("--keep-password", options->keep_password,
+                 "Leave the password in the command's HOLDFAST_STORE");
   verb->footer(examples);
   verb->final_callback([options, &job] {
     if (job.command.empty()) {

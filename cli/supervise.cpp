@@ -46,7 +46,7 @@ class supervisor {
     const bool foreground = tty_.lend_at_start();
     if (foreground) tty_.note_loan();
     times_ = current_times();
-    guard_.start(times_, lease_.token().value(), foreground);
+    guard_.start(times_, lease_, foreground);
     while (!over()) {
       wait_for_something();
       while (const auto report = guard_.next())
@@ -55,6 +55,7 @@ class supervisor {
       if (guard_.closed()) return without_guardian();
       handle_signals();
       keep_time();
+      reap_orphans(guard_.pid());
     }
     tty_.take_back();
     return end_;

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "cli_test.hpp"
+#include "support/temp_dir.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -47,6 +48,40 @@ TEST(CliUsage, ShowsItsVersion) {
   const auto result = holdfast_plain({"--version"});
   EXPECT_EQ(result.exit, exited(0));
   EXPECT_TRUE(result.out.starts_with("holdfast ")) << result.out;
+  EXPECT_EQ(holdfast_plain({"-V"}).out, result.out);
+}
+
+TEST(CliUsage, HelpIsAVerbToo) {
+  EXPECT_EQ(holdfast_plain({"help"}).out, holdfast_plain({"--help"}).out);
+  EXPECT_EQ(holdfast_plain({"help", "run"}).out, holdfast_plain({"run", "--help"}).out);
+  EXPECT_EQ(holdfast_plain({"help", "local", "stop"}).out,
+            holdfast_plain({"local", "stop", "--help"}).out);
+}
+
+TEST(CliUsage, APasswordComesFromAFileAndDoesNotGoToTheCommand) {
+  const redis_server server{{.tcp = true, .password = "p@ss:w/rd"}};
+  const temp_dir folder;
+  const std::string file = folder.file("password");
+  std::ofstream{file} << "p@ss:w/rd\n";
+  process_options options{
+      .args = {HOLDFAST_BINARY, "run", "a", "--wait", "0", "--", "sh", "-c",
+               "echo $HOLDFAST_STORE; env | grep -F w/rd"},
+      .env = {{"HOLDFAST_STORE", server.tcp_url()}, {"HOLDFAST_PASSWORD_FILE", file}}};
+  const auto by_file = run_program(options);
+  EXPECT_EQ(by_file.out, server.tcp_url() + "\n") << by_file.err;
+
+  const auto with = "redis://:p%40ss%3Aw%2Frd@127.0.0.1:" + std::to_string(server.port());
+  options.env = {{"HOLDFAST_STORE", with}};
+  options.args.back() = "echo $HOLDFAST_STORE";
+  const auto by_url = run_program(options);
+  EXPECT_EQ(by_url.out, server.tcp_url() + "\n") << by_url.err;
+  options.args.insert(options.args.begin() + 3, "--keep-password");
+  EXPECT_EQ(run_program(options).out, with + "\n");
+
+  options.args = {HOLDFAST_BINARY, "status"};
+  const auto status = run_program(options);
+  EXPECT_TRUE(contains(status.err, "on " + server.tcp_url())) << status.err;
+  EXPECT_FALSE(contains(status.err, "w%2Frd")) << status.err;
 }
 
 TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
@@ -61,7 +96,13 @@ TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
       {{"run", "a", "--ttl", "soon", "--", "true"}, "--ttl"},
       {{"run", "a", "--ttl", "-5s", "--", "true"}, "--ttl"},
       {{"run", "a", "--ttl", "5 s", "--", "true"}, "--ttl"},
-      {{"run", "a", "--ttl", "1.5s", "--", "true"}, "--ttl"},
+      {{"run", "a", "true"}, "-- COMMAND"},
+      {{"run", "a", "--ttl", "1.s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "1h30", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "1.2.3s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--wait", "400d", "--", "true"}, "year"},
+      {{"run", "a", "--password-file", "/nonexistent", "--", "true"}, "/nonexistent"},
       {{"run", "a", "--ttl", "99999999999999999999s", "--", "true"}, "--ttl"},
       {{"run", "a", "--ttl", "forever", "--", "true"}, "--ttl"},
       {{"run", "a", "--wait", "long", "--", "true"}, "--wait"},
@@ -112,7 +153,7 @@ TEST(CliUsage, AnEmptyStoreIsAMistakeAndNotLocal) {
 
 TEST(CliUsage, DurationsAreReadAsTheyAreWritten) {
   const redis_server server;
-  for (const char* ttl : {"500ms", "30s", "5m", "2h", "45"}) {
+  for (const char* ttl : {"500ms", "30s", "5m", "2h", "45", "1.5s", "1h30m", "0.5d"}) {
     const auto result =
         holdfast_plain({"run", "a", "--ttl", ttl, "--wait", "0", "--", "true"}, server.url());
     EXPECT_EQ(result.exit, exited(0)) << ttl << ": " << result.err;
@@ -186,6 +227,26 @@ TEST(CliUsage, APasswordDoesNotStayOnTheCommandLine) {
     EXPECT_FALSE(text.empty());
     EXPECT_FALSE(contains(text, "hunter2")) << text;
   }
+}
+
+TEST(CliUsage, TheFolderOfLocalCanBeChosen) {
+  const temp_dir parent;
+  const std::string folder = parent.file("locks");
+  const auto here = [](const std::string& chosen, std::vector<std::string> args) {
+    args.insert(args.begin(), HOLDFAST_BINARY);
+    return run_program({.args = std::move(args),
+                        .env = {{"HOLDFAST_STORE", std::nullopt}, {"HOLDFAST_LOCAL_DIR", chosen}}});
+  };
+  EXPECT_TRUE(contains(here(folder, {"local", "status"}).out, folder));
+  EXPECT_EQ(here(folder, {"run", "a", "--wait", "5s", "--", "true"}).exit, exited(0));
+  const auto shown = here(folder, {"status", "a"});
+  EXPECT_EQ(shown.out, "a: free on local: (" + folder + ")\n") << shown.err;
+  EXPECT_EQ(here(folder, {"local", "stop"}).exit, exited(0));
+
+  const auto nowhere = here("/proc/locks", {"run", "a", "--wait", "0", "--", "true"});
+  EXPECT_EQ(nowhere.exit, exited(77)) << nowhere.err;
+  EXPECT_TRUE(contains(nowhere.err, "HOLDFAST_LOCAL_DIR")) << nowhere.err;
+  EXPECT_EQ(here("", {"run", "a", "--wait", "0", "--", "true"}).exit, exited(64));
 }
 
 TEST(CliUsage, BashCompletionKnowsVerbsOptionsAndStores) {

@@ -243,7 +243,7 @@ TEST(CliUsage, TheFolderOfLocalCanBeChosen) {
   EXPECT_EQ(shown.out, "a: free on local: (" + folder + ")\n") << shown.err;
   EXPECT_EQ(here(folder, {"local", "stop"}).exit, exited(0));
 
-  const auto nowhere = here("/proc/locks", {"run", "a", "--wait", "0", "--", "true"});
+  const auto nowhere = here("/proc/none/locks", {"run", "a", "--wait", "0", "--", "true"});
   EXPECT_EQ(nowhere.exit, exited(77)) << nowhere.err;
   EXPECT_TRUE(contains(nowhere.err, "HOLDFAST_LOCAL_DIR")) << nowhere.err;
   EXPECT_EQ(here("", {"run", "a", "--wait", "0", "--", "true"}).exit, exited(64));

@@ -16,6 +16,7 @@
 #include "common_options.hpp"
 #include "exit_code.hpp"
 #include "help.hpp"
+#include "man_page.hpp"
 #include "output.hpp"
 #include "say.hpp"
 #include "signals.hpp"
@@ -115,6 +116,9 @@ int main_of(int argc, char** argv) {
   add_local(app, job);
   add_redlock(app, job);
 
+  if (arguments.size() == 1 && arguments.front() == "--man-page") {  // for the build
+    return print(man_page(app, std::string{version()})) ? exit_code::ok : exit_code::io;
+  }
   if (!arguments.empty() && !known(app, arguments.front())) {
     say(fmt::format("there is no command {} (see holdfast --help)",
                     in_quotes(without_urls(arguments.front()))));

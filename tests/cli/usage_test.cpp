@@ -229,6 +229,16 @@ TEST(CliUsage, APasswordDoesNotStayOnTheCommandLine) {
   }
 }
 
+TEST(CliUsage, TheManualPageSaysWhatHelpSays) {
+  const auto page = holdfast_plain({"--man-page"});
+  EXPECT_EQ(page.exit, exited(0)) << page.err;
+  EXPECT_TRUE(page.out.starts_with(".TH HOLDFAST 1 ")) << page.out.substr(0, 80);
+  for (const char* part : {".SH NAME\n", ".SH \"HOLDFAST RUN\"\n", ".SH \"HOLDFAST LOCAL STOP\"\n",
+                           "\\-\\-max\\-hold", "\\-\\-unreachable", "76 lock lost"}) {
+    EXPECT_TRUE(contains(page.out, part)) << part;
+  }
+}
+
 TEST(CliUsage, TheFolderOfLocalCanBeChosen) {
   const temp_dir parent;
   const std::string folder = parent.file("locks");

@@ -29,8 +29,9 @@ constexpr const char* examples = R"(Examples:
   holdfast run import --ttl 10s --max-hold 1h -- ./import --all
   HOLDFAST_STORE=redis://:secret@db1 holdfast run migrate -- ./migrate
 
-The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN, and HOLDFAST_STORE without its password. It runs in a process group of its own, and the
-whole group is stopped (TERM, then KILL) before the lock can become somebody else's.
+The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN, and HOLDFAST_STORE without its password. It runs
+in a process group of its own, and the whole group is stopped (TERM, then KILL) before the lock can
+become somebody else's.
 
 Exit codes: the command's own, 128+n if signal n ended it (or the wait), 126/127 if it cannot be
 run, 75 busy (see --busy-exit), 76 lock lost while it ran, 69 store unreachable, 77 store refused

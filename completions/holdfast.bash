@@ -54,9 +54,10 @@ _holdfast() {
   esac
 
   local words=''
+  local waits='--store --password-file --ttl --wait --unreachable --quiet --label --busy-exit'
   case $verb in
-    run) words='--store --password-file --ttl --wait --unreachable --quiet --label --busy-exit --max-hold --keep-password --help --' ;;
-    lock) words='--store --password-file --ttl --wait --unreachable --quiet --label --busy-exit --json --help' ;;
+    run) words="$waits --max-hold --keep-password --help --" ;;
+    lock) words="$waits --json --help" ;;
     renew) words='--store --password-file --owner --token --ttl --help' ;;
     unlock) words='--store --password-file --owner --token --help' ;;
     status) words='--store --password-file --json --help' ;;

@@ -51,6 +51,8 @@ install(FILES "${generated}/holdfast.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT holdfast)
 
 if(TARGET holdfast_cli)
+  install(FILES "${PROJECT_BINARY_DIR}/holdfast.1"
+    DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT holdfast)
   install(TARGETS holdfast_cli DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT holdfast)
   if(EXISTS "${PROJECT_SOURCE_DIR}/completions/holdfast.bash")
     install(FILES "${PROJECT_SOURCE_DIR}/completions/holdfast.bash"

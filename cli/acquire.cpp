@@ -98,11 +98,11 @@ acquisition acquire(client& client, mutex& lock, const acquire_options& options,
 
 client_options settings_for(const acquire_options& options) {
   client_options settings;
-  // Where only the wait counts, the library ends a shorter one when its time is over.
-  const auto limit = options.unreachable.value_or(
-      std::max<std::chrono::nanoseconds>(options.wait, settings.unreachable_limit));
-  settings.unreachable_limit = std::clamp(
-      std::chrono::duration_cast<std::chrono::milliseconds>(limit), outage_min, outage_max);
+  const auto limit = options.unreachable.value_or(forever);
+  settings.unreachable_limit =
+      limit == forever ? as_long_as_waiting
+                       : std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(limit),
+                                    outage_min, outage_max);
   return settings;
 }
 

@@ -8,8 +8,8 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/holdfast"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT holdfast
   FILES_MATCHING PATTERN "*.hpp")
 
-# Debugging information is most of what the default build makes: 65 of 67 MB of the command. It stays
-# in the build folder.
+# Debugging information is most of what the default build makes: 65 of 67 MB of the command. It
+# stays in the build folder.
 option(HOLDFAST_INSTALL_DEBUG_INFO "Install with debugging information" OFF)
 if(CMAKE_STRIP AND NOT HOLDFAST_INSTALL_DEBUG_INFO)
   install(CODE "set(CMAKE_INSTALL_DO_STRIP TRUE)" COMPONENT holdfast)

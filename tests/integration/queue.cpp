@@ -159,7 +159,7 @@ TEST_F(Queue, StrayGrantAfterAReconnectIsGivenBack) {
   proxy.lose_messages(false);
 
   // Another thread of that process waits, and so reads the inbox, before and after the break.
-  const auto other = holder.mutex("other").try_acquire();
+  auto other = holder.mutex("other").try_acquire();
   auto reads =
       std::async(std::launch::async, [&] { return waiter.mutex("other").try_acquire(patience); });
   const stores::redis::lock_keys other_keys{"other"};
@@ -186,6 +186,7 @@ TEST_F(Queue, StrayGrantAfterAReconnectIsGivenBack) {
   static_cast<void>(server.command({"RPUSH", keys.queue, entry.text()}));
   EXPECT_TRUE(held->release());
   EXPECT_TRUE(eventually([&] { return !exists("orders"); })) << "long before its claim TTL";
+  other.reset();
 }
 
 TEST_F(Queue, ForeignHolderIsWaitedForByLooking) {

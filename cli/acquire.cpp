@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -15,12 +16,17 @@
 
 #include <fmt/format.h>
 
+#include "held_locks.hpp"
 #include "say.hpp"
 #include "show.hpp"
 #include "waiting_line.hpp"
 
 namespace holdfast::cli {
 namespace {
+
+// What client_options::unreachable_limit allows.
+constexpr std::chrono::milliseconds outage_min{1};
+constexpr std::chrono::milliseconds outage_max = std::chrono::hours{24};
 
 // Turns signals into a request to stop, on a thread of its own, for as long as it lives.
 class interrupter {
@@ -73,14 +79,14 @@ class interrupter {
 
 }  // namespace
 
-acquisition acquire(client& client, mutex& lock, std::chrono::nanoseconds wait,
+acquisition acquire(client& client, mutex& lock, const acquire_options& options,
                     signal_queue& signals) {
   interrupter interrupts{signals};
   acquisition got;
   {
     std::optional<waiting_line> line;
-    if (wait > wait.zero() && ::isatty(STDERR_FILENO) == 1) line.emplace(client, lock.name());
-    got.lease = lock.try_acquire(wait, interrupts.token());
+    if (options.wait > options.wait.zero() && !options.quiet) line.emplace(client, lock.name());
+    got.lease = lock.try_acquire(options.wait, interrupts.token());
   }
   got.interrupted_by = interrupts.finish();
   if (got.interrupted_by != 0 && got.lease) {  // granted and interrupted at once
@@ -88,6 +94,35 @@ acquisition acquire(client& client, mutex& lock, std::chrono::nanoseconds wait,
     got.lease.reset();
   }
   return got;
+}
+
+client_options settings_for(const acquire_options& options) {
+  client_options settings;
+  const auto limit = options.unreachable.value_or(forever);
+  settings.unreachable_limit =
+      limit == forever ? as_long_as_waiting
+                       : std::clamp(std::chrono::duration_cast<std::chrono::milliseconds>(limit),
+                                    outage_min, outage_max);
+  return settings;
+}
+
+bool waits_for_itself(client& client, const std::string& name) {
+  const auto held = held_locks::of_this_process();
+  if (!held.knows(name)) return false;
+  try {
+    const lock_status status = client.status(name);
+    if (!status.holder || status.holder->foreign ||
+        !held.knows(name, status.holder->token.value())) {
+      return false;  // of the same name, but on another store; or given back since
+    }
+  } catch (const error&) {
+    return false;  // the wait itself reports what is wrong with the store
+  }
+  say(
+      fmt::format("this command runs under the lock {} already, and would wait for itself: take it "
+                  "once, or give the inner one another name",
+                  in_quotes(name)));
+  return true;
 }
 
 void say_busy(client& client, const std::string& name) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include <CLI/CLI.hpp>
 
 #include "duration.hpp"
+#include "store_url.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -47,11 +49,14 @@ void add_name(CLI::App& verb, target_options& into) {
 void add_store(CLI::App& verb, std::string& into) {
   verb.add_option(
           "--store", into,
-          "Where locks are kept: local:, unix:/path, redis://host (with a password: use the "
-          "variable)")
+          "Where locks are kept: local:, unix:/path, redis://host or redlock://host1,host2,host3 "
+          "(with a password: use the variable)")
       ->envname("HOLDFAST_STORE")
       ->type_name("URL")
       ->default_str("local:");
+  verb.add_option("--password-file", "A file whose first line is the store's password")
+      ->envname("HOLDFAST_PASSWORD_FILE")
+      ->type_name("PATH");
 }
 
 void add_ttl(CLI::App& verb, std::chrono::milliseconds& into) {
@@ -69,6 +74,15 @@ void add_acquire(CLI::App& verb, acquire_options& into) {
           "How long to wait for the lock; 0 asks once")
       ->type_name("DURATION")
       ->default_str("forever");
+  verb.add_option_function<std::string>(
+          "--unreachable",
+          [&into](const std::string& text) {
+            into.unreachable = parse_wait("--unreachable", text);
+          },
+          "How long the store may be away while waiting")
+      ->type_name("DURATION")
+      ->default_str("as long as --wait");
+  verb.add_flag("-q,--quiet", into.quiet, "Do not say that it waits");
   verb.add_option("--label", into.label, "Shown to whoever asks who holds the lock")
       ->type_name("TEXT");
   verb.add_option("--busy-exit", into.busy_exit, "Exit code when somebody else holds the lock")
@@ -91,6 +105,35 @@ CLI::Option* add_token(CLI::App& verb, std::uint64_t& into) {
           "--token", [&into](const std::string& text) { into = parse_token(text); },
           "The fencing token that was printed with the lock")
       ->type_name("N");
+}
+
+void settle_store(CLI::App& app) {
+  for (CLI::App* verb : app.get_subcommands())
+    settle_store(*verb);
+  CLI::Option* const store = app.get_option_no_throw("--store");
+  if (store == nullptr) return;
+  if (store->count() == 0) {
+    const char* const variable = std::getenv("HOLDFAST_STORE");
+    if (variable == nullptr) return;  // the default, local:
+    throw CLI::ValidationError{"HOLDFAST_STORE",
+                               "is set but empty: give it the store's URL, or unset it to use "
+                               "local:, which excludes only this user on this host"};
+  }
+  const std::string url = store->results().back();
+  if (url.empty()) {
+    throw CLI::ValidationError{"--store", "is empty: give it the store's URL"};
+  }
+  if (url.starts_with("memory:")) {
+    throw CLI::ValidationError{
+        "--store",
+        "memory: is inside one process, so on the command line it would exclude nobody: use "
+        "local:, unix:/path, redis://host or redlock://host1,host2,host3"};
+  }
+  const CLI::Option* const file = app.get_option_no_throw("--password-file");
+  if (file == nullptr || file->count() == 0) return;
+  store->clear();
+  store->add_result(with_password(url, read_password("--password-file", file->results().back())));
+  store->run_callback();
 }
 
 }  // namespace holdfast::cli

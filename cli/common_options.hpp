@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <CLI/App.hpp>
@@ -23,6 +24,9 @@ struct acquire_options {
   std::chrono::milliseconds ttl{30'000};
   std::chrono::nanoseconds wait{forever};
   std::string label{};
+  // How long the store may be away; empty: as long as the wait.
+  std::optional<std::chrono::nanoseconds> unreachable{};
+  bool quiet = false;
   int busy_exit = exit_code::busy;
 };
 
@@ -38,5 +42,9 @@ void add_ttl(CLI::App& verb, std::chrono::milliseconds& into);
 void add_acquire(CLI::App& verb, acquire_options& into);
 CLI::Option* add_owner(CLI::App& verb, std::string& into);
 CLI::Option* add_token(CLI::App& verb, std::uint64_t& into);
+
+// Once the command line is parsed: refuses a store that would exclude nobody (an empty one, and
+// memory:), and gives the chosen one the password of --password-file. Throws CLI::ValidationError.
+void settle_store(CLI::App& app);
 
 }  // namespace holdfast::cli

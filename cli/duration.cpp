@@ -1,7 +1,8 @@
 #include "duration.hpp"
 
 #include <charconv>
-#include <cstdint>
+#include <cmath>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -27,30 +28,46 @@ constexpr hours duration_max{24 * 365};
 
 }  // namespace
 
-milliseconds parse_duration(const std::string& option, std::string_view text) {
-  constexpr std::string_view shape = "is not a duration: write 500ms, 30s, 5m or 2h";
-  std::int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, problem] = std::from_chars(text.data(), end, number);
-  if (problem == std::errc::invalid_argument || number < 0) reject(option, text, shape);
+namespace {
 
-  const std::string_view unit{rest, static_cast<std::size_t>(end - rest)};
-  milliseconds one{};
-  if (unit == "ms") {
-    one = milliseconds{1};
-  } else if (unit.empty() || unit == "s") {
-    one = seconds{1};
-  } else if (unit == "m") {
-    one = minutes{1};
-  } else if (unit == "h") {
-    one = hours{1};
-  } else {
-    reject(option, text, shape);
+std::optional<milliseconds> unit_of(std::string_view name) {
+  if (name == "ms") return milliseconds{1};
+  if (name == "s") return seconds{1};
+  if (name == "m") return minutes{1};
+  if (name == "h") return hours{1};
+  if (name == "d") return hours{24};
+  return std::nullopt;
+}
+
+}  // namespace
+
+milliseconds parse_duration(const std::string& option, std::string_view text) {
+  constexpr std::string_view shape = "is not a duration: write 500ms, 1.5s, 30s, 5m, 1h30m or 2d";
+  constexpr std::string_view digits = "0123456789.";
+  std::string_view rest = text;
+  if (rest.empty()) reject(option, text, shape);
+  double sum_ms = 0;
+  while (!rest.empty()) {
+    const auto number = rest.substr(0, rest.find_first_not_of(digits));
+    rest.remove_prefix(number.size());
+    const auto name = rest.substr(0, rest.find_first_of(digits));
+    rest.remove_prefix(name.size());
+    const bool bare = name.empty() && number.size() == text.size();
+    const auto unit = bare ? std::optional<milliseconds>{seconds{1}} : unit_of(name);
+    double value = 0;
+    const char* const end = number.data() + number.size();
+    const auto read = std::from_chars(number.data(), end, value, std::chars_format::fixed);
+    if (!unit || number.ends_with('.') || number.starts_with('.') || read.ptr != end ||
+        read.ec == std::errc::invalid_argument) {
+      reject(option, text, shape);
+    }
+    if (read.ec == std::errc::result_out_of_range) reject(option, text, "is longer than a year");
+    sum_ms += value * static_cast<double>(unit->count());
+    if (sum_ms > static_cast<double>(milliseconds{duration_max}.count())) {
+      reject(option, text, "is longer than a year");
+    }
   }
-  if (problem == std::errc::result_out_of_range || number > milliseconds{duration_max} / one) {
-    reject(option, text, "is longer than a year");
-  }
-  return number * one;
+  return milliseconds{std::llround(sum_ms)};
 }
 
 std::chrono::nanoseconds parse_wait(const std::string& option, std::string_view text) {

@@ -7,8 +7,8 @@
 
 namespace holdfast::cli {
 
-// `500ms`, `30s`, `5m`, `2h`; a bare number is seconds. At most a year, so that sums of durations
-// stay far from overflow. Throws CLI::ValidationError that names `option`.
+// `500ms`, `1.5s`, `30s`, `5m`, `1h30m`, `2d`; a bare number is seconds. At most a year, so that
+// sums of durations stay far from overflow. Throws CLI::ValidationError that names `option`.
 [[nodiscard]] std::chrono::milliseconds parse_duration(const std::string& option,
                                                        std::string_view text);
 

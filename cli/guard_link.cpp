@@ -48,6 +48,7 @@ guard_link::~guard_link() {
 
 void guard_link::dismiss() noexcept {
   if (guard_ <= 0) return;
+  send({.what = guard_order::kind::dismissed});
   ::shutdown(fd_, SHUT_WR);  // it reaps the command and goes; its end closes
   for (int looks = 0; !closed_ && looks < dismissal_looks; ++looks) {
     pollfd end{fd_, POLLIN, 0};
@@ -61,13 +62,15 @@ void guard_link::dismiss() noexcept {
   guard_ = 0;
 }
 
-void guard_link::start(guard_times times, std::uint64_t token, bool foreground) {
+void guard_link::start(guard_times times, const lease& held, bool foreground) {
   started_ = true;
-  send({.what = guard_order::kind::start,
-        .foreground = foreground,
-        .token = token,
-        .term_at_ns = times.term_at_ns,
-        .kill_at_ns = times.kill_at_ns});
+  guard_order order{.what = guard_order::kind::start,
+                    .foreground = foreground,
+                    .token = held.token().value(),
+                    .term_at_ns = times.term_at_ns,
+                    .kill_at_ns = times.kill_at_ns};
+  held.owner().copy(order.owner.data(), order.owner.size());
+  send(order);
 }
 
 void guard_link::extend(guard_times times) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <holdfast/lease.hpp>
+
 #include "guard_protocol.hpp"
 #include "guardian.hpp"
 
@@ -29,8 +31,9 @@ class guard_link {
   ~guard_link();
 
   [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] pid_t pid() const noexcept { return guard_; }
 
-  void start(guard_times times, std::uint64_t token, bool foreground);
+  void start(guard_times times, const lease& held, bool foreground);
   void extend(guard_times times);
   void lose(std::int64_t kill_at_ns);
 

@@ -2,6 +2,7 @@
 // apart. Both are the same program after a fork, so plain structs are enough.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace holdfast::cli {
@@ -9,14 +10,16 @@ namespace holdfast::cli {
 // Wrapper to guardian. Its end of the socket closing means: the wrapper is gone.
 struct guard_order {
   enum class kind : std::int32_t {
-    start,     ///< start the command; all fields count
-    deadline,  ///< the lease was renewed: the two times
-    lost,      ///< terminate now, kill at kill_at_ns
+    start,      ///< start the command; all fields count
+    deadline,   ///< the lease was renewed: the two times
+    lost,       ///< terminate now, kill at kill_at_ns
+    dismissed,  ///< the wrapper goes on by itself, and gives the lock back
   };
   kind what{};
-  bool foreground = false;      ///< give the command the terminal
-  std::uint64_t token = 0;      ///< for HOLDFAST_TOKEN
-  std::int64_t term_at_ns = 0;  ///< CLOCK_BOOTTIME
+  bool foreground = false;       ///< give the command the terminal
+  std::uint64_t token = 0;       ///< for HOLDFAST_TOKEN
+  std::array<char, 32> owner{};  ///< with which the lock can be given back
+  std::int64_t term_at_ns = 0;   ///< CLOCK_BOOTTIME
   std::int64_t kill_at_ns = 0;
 };
 
@@ -31,6 +34,7 @@ struct guard_report {
   };
   kind what{};
   std::int32_t value = 0;
+  std::int32_t signal = 0;  ///< with `exited`: the signal that ended it, zero if none did
 };
 
 }  // namespace holdfast::cli

@@ -13,12 +13,17 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
 #include <fmt/format.h>
 
+#include <holdfast/client.hpp>
+
 #include "exit_code.hpp"
+#include "held_locks.hpp"
 #include "process_group.hpp"
 #include "say.hpp"
+#include "store_url.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -31,6 +36,8 @@ constexpr std::int64_t look_ns = 10 * ms_ns;
 // KILL cannot be refused, but a process inside the kernel can be slow to go, and one of another
 // user's cannot be killed at all: after this we stop watching.
 constexpr std::int64_t after_kill_ns = 5'000 * ms_ns;
+// How long a lock is kept that is being given back, if the store does not answer half-way.
+constexpr std::chrono::milliseconds release_ttl{5'000};
 
 }  // namespace
 
@@ -67,6 +74,7 @@ int guardian::run() {
   }
   // Not left to init: in a container that may be a program that reaps nothing.
   if (exited_) ::waitpid(child_, nullptr, WNOHANG);
+  if (exited_ && !dismissed_ && !survived_) give_back();
   return exit_code::ok;
 }
 
@@ -74,7 +82,9 @@ bool guardian::finished() {
   if (child_ == 0) return false;  // not started: read_orders() decides
   if (plan_.terminating() && exited_ && !gone_) {
     const bool tired = plan_.killed() && boottime_ns() > plan_.kill_at() + after_kill_ns;
-    if (tired || !group_alive(child_)) {
+    const bool alive = group_alive(child_);
+    if (tired || !alive) {
+      survived_ = alive;
       gone_ = true;
       tell(guard_report::kind::gone);
     }
@@ -109,6 +119,9 @@ void guardian::obey(const guard_order& order) {
     case guard_order::kind::lost:
       if (exited_ && !plan_.terminating()) return tell(guard_report::kind::gone);
       return plan_.lose(boottime_ns(), order.kill_at_ns);
+    case guard_order::kind::dismissed:
+      dismissed_ = true;
+      return;
   }
 }
 
@@ -126,6 +139,8 @@ void guardian::start(const guard_order& order) {
   }
   ::setpgid(child, child);  // the child does it as well: whoever comes first
   child_ = child;
+  token_ = order.token;
+  owner_.assign(order.owner.begin(), order.owner.end());
   tell(guard_report::kind::forked, child);
 }
 
@@ -137,6 +152,12 @@ void guardian::exec_command(const guard_order& order, pid_t guard) const {
   if (order.foreground) tty_.lend(::getpid());
   ::setenv("HOLDFAST_LOCK", command_.lock_name.c_str(), 1);
   ::setenv("HOLDFAST_TOKEN", std::to_string(order.token).c_str(), 1);
+  ::setenv(held_locks::variable,
+           held_locks::of_this_process().with(command_.lock_name, order.token).c_str(), 1);
+  if (const char* const store = std::getenv("HOLDFAST_STORE");
+      store != nullptr && !command_.keeps_password) {
+    ::setenv("HOLDFAST_STORE", without_password(store).c_str(), 1);
+  }
   inherited_.restore();
 
   std::vector<char*> argv;
@@ -165,7 +186,8 @@ void guardian::look_after_command() {
   plan_.finish();
   const bool by_itself = info.si_code == CLD_EXITED;
   tell(guard_report::kind::exited,
-       by_itself ? info.si_status : exit_code::signal_base + info.si_status);
+       by_itself ? info.si_status : exit_code::signal_base + info.si_status,
+       by_itself ? 0 : info.si_status);
 }
 
 void guardian::act() {
@@ -197,8 +219,22 @@ void guardian::arm_timer() const {
   ::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-void guardian::tell(guard_report::kind what, int value) const {
-  const guard_report report{what, value};
+// A client of its own: the wrapper's was made after the fork. Not tried for longer than a client's
+// own limits: after that the lock ends with its TTL.
+void guardian::give_back() const noexcept {
+  try {
+    client store{command_.store};
+    mutex lock = store.mutex(command_.lock_name, {.ttl = release_ttl, .renew = false});
+    lease held =
+        lock.adopt({.name = command_.lock_name, .owner = owner_, .token = fencing_token{token_}});
+    static_cast<void>(held.release());
+  } catch (const std::exception&) {
+    // It had ended before, or the store is away: nobody is left to be told.
+  }
+}
+
+void guardian::tell(guard_report::kind what, int value, int signal) const {
+  const guard_report report{what, value, signal};
   ::send(link_, &report, sizeof report, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -19,12 +19,17 @@ namespace holdfast::cli {
 struct guarded_command {
   std::vector<std::string> argv{};
   std::string lock_name{};
+  std::string store{};
+  bool keeps_password = false;  ///< in its HOLDFAST_STORE
 };
 
 // Runs in a process of its own, forked from the wrapper before that has threads. It is the parent
 // of the command, so the command's number stays taken (as a zombie at the least) for as long as
 // somebody may signal it. It leads a process group of its own and ignores what terminals and
 // service managers send, so that it outlives its wrapper by as long as the killing takes.
+//
+// If the wrapper is gone and the command with it, it gives the lock back: nobody else is left who
+// could, and the next holder need not wait for the TTL to end.
 //
 // It never decides that a lease is good, only when time is up: at the last deadline it was told,
 // when it is told of a loss, or when the wrapper is gone.
@@ -43,8 +48,9 @@ class guardian {
   void look_after_command();
   void act();
   void arm_timer() const;
+  void give_back() const noexcept;
   [[nodiscard]] bool finished();
-  void tell(guard_report::kind what, int value = 0) const;
+  void tell(guard_report::kind what, int value = 0, int signal = 0) const;
 
   // Constant after construction.
   const int link_;
@@ -58,6 +64,10 @@ class guardian {
   bool exited_ = false;    // it has ended, and is kept as a zombie
   bool orphaned_ = false;  // the wrapper is gone
   bool gone_ = false;      // nobody of the group is left
+  bool survived_ = false;  // or somebody is, who cannot be killed
+  bool dismissed_ = false;
+  std::uint64_t token_ = 0;
+  std::string owner_;
 };
 
 }  // namespace holdfast::cli

@@ -21,7 +21,8 @@ constexpr const char* examples = R"(Examples:
   holdfast local stop
 
 The server starts by itself when a lock on `local:` is first used, one per user and host, and
-stays. Stopping it loses every lock on it: holders hear of it at their next renewal.)";
+stays. Locks outlive it in its file: a server that is started again before a TTL is over still
+knows that lock, and a client that is in use starts it again at once.)";
 
 constexpr const char* status_examples = R"(Examples:
   holdfast local status
@@ -73,7 +74,7 @@ void add_local(CLI::App& app, invocation& job) {
   status->footer(status_examples);
   status->final_callback([json, &job] { job.verb = [json] { return show_server(*json); }; });
 
-  CLI::App* stop = verb->add_subcommand("stop", "Stop it; every lock on it is lost");
+  CLI::App* stop = verb->add_subcommand("stop", "Stop it; its locks stay in its file");
   stop->footer(stop_examples);
   stop->final_callback([&job] { job.verb = [] { return stop_server(); }; });
 }

@@ -13,6 +13,7 @@
 #include "common_options.hpp"
 #include "output.hpp"
 #include "say.hpp"
+#include "terminal.hpp"
 #include "verbs.hpp"
 
 namespace holdfast::cli {
@@ -67,15 +68,20 @@ std::string show(const lease& held, bool json) {
       shell_quoted(held.name()), held.owner(), held.token().value());
 }
 
-int lock_it(const lock_verb_options& options) {
+int lock_it(const lock_verb_options& options, invocation& job) {
   signal_queue signals{inherited_signals{}, {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP}};
   ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error to clean up after
-  client store{options.target.store};
+  const terminal tty;
+  client store{options.target.store, settings_for(options.acquire)};
+  if (waits_for_itself(store, options.target.name)) return exit_code::usage;
   mutex lock =
       store.mutex(options.target.name,
                   {.ttl = options.acquire.ttl, .renew = false, .label = options.acquire.label});
-  acquisition got = acquire(store, lock, options.acquire.wait, signals);
-  if (got.interrupted_by != 0) return exit_code::signal_base + got.interrupted_by;
+  acquisition got = acquire(store, lock, options.acquire, signals);
+  if (got.interrupted_by != 0) {
+    if (is_from_keyboard(got.interrupted_by) && tty.ours()) job.dies_of = {got.interrupted_by};
+    return exit_code::signal_base + got.interrupted_by;
+  }
   if (!got.lease) {
     say_busy(store, options.target.name);
     return options.acquire.busy_exit;
@@ -98,7 +104,8 @@ void add_lock(CLI::App& app, invocation& job) {
   add_acquire(*verb, options->acquire);
   verb->add_flag("--json", options->json, "Print JSON instead of shell assignments");
   verb->footer(examples);
-  verb->final_callback([options, &job] { job.verb = [options] { return lock_it(*options); }; });
+  verb->final_callback(
+      [options, &job] { job.verb = [options, &job] { return lock_it(*options, job); }; });
 }
 
 }  // namespace holdfast::cli

@@ -13,10 +13,13 @@
 #include <holdfast/status.hpp>
 #include <holdfast/version.hpp>
 
+#include "common_options.hpp"
 #include "exit_code.hpp"
 #include "help.hpp"
+#include "man_page.hpp"
 #include "output.hpp"
 #include "say.hpp"
+#include "signals.hpp"
 #include "verbs.hpp"
 
 namespace holdfast::cli {
@@ -29,9 +32,9 @@ constexpr const char* examples = R"(Examples:
   holdfast run nightly-report -- ./report.sh       # one at a time, whoever starts it
   holdfast run deploy --wait 0 -- make deploy      # or not at all
   holdfast status                                  # who holds what
-  holdfast COMMAND --help                          # options, examples and exit codes
+  holdfast help COMMAND                            # options, examples and exit codes
 
-Durations: 500ms, 30s, 5m, 2h; a bare number is seconds.
+Durations: 500ms, 1.5s, 30s, 5m, 1h30m, 2d; a bare number is seconds.
 
 Exit codes: 75 busy, 76 lock lost, 69 store unreachable, 77 store refused the credentials,
 74 no answer came, 64 usage, 70 internal, 1 refused; `run` returns its command's.)";
@@ -67,8 +70,12 @@ bool known(const CLI::App& app, const std::string& word) {
   return !app.get_subcommands(named).empty();
 }
 
-int usage_error(const CLI::Error& problem, const std::string& verb) {
+int usage_error(const CLI::Error& problem, const std::string& verb, const invocation& job) {
   std::string text = problem.what();
+  if (verb == " run" && job.command.empty() &&
+      problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    text = "what to run stands after --: holdfast run NAME [OPTIONS] -- COMMAND [ARGS...]";
+  }
   if (text.starts_with("--name is")) text.replace(0, 6, "NAME");  // as the help calls it
   say(fmt::format("{} (see holdfast{} --help)", escape(without_urls(text)), verb));
   return exit_code::usage;
@@ -89,12 +96,16 @@ int main_of(int argc, char** argv) {
   std::vector<std::string> arguments{argv + std::min(argc, 1), argv + argc};
   hide_passwords(argc, argv);
   invocation job;
+  if (!arguments.empty() && arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
   job.command = split_command(arguments);
 
   CLI::App app{description, "holdfast"};
   app.formatter(std::make_shared<help_formatter>());  // before the verbs, which inherit it
   app.require_subcommand(1);
-  app.set_version_flag("--version", fmt::format("holdfast {}", version()));
+  app.set_version_flag("-V,--version", fmt::format("holdfast {}", version()));
   app.footer(examples);
   add_run(app, job);
   add_lock(app, job);
@@ -105,6 +116,9 @@ int main_of(int argc, char** argv) {
   add_local(app, job);
   add_redlock(app, job);
 
+  if (arguments.size() == 1 && arguments.front() == "--man-page") {  // for the build
+    return print(man_page(app, std::string{version()})) ? exit_code::ok : exit_code::io;
+  }
   if (!arguments.empty() && !known(app, arguments.front())) {
     say(fmt::format("there is no command {} (see holdfast --help)",
                     in_quotes(without_urls(arguments.front()))));
@@ -115,14 +129,17 @@ int main_of(int argc, char** argv) {
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(arguments);
+    settle_store(app);
   } catch (const CLI::CallForVersion& asked) {
     return print(std::string{asked.what()} + "\n") ? exit_code::ok : exit_code::io;
   } catch (const CLI::CallForHelp&) {
     return print(app.help()) ? exit_code::ok : exit_code::io;
   } catch (const CLI::ParseError& problem) {
-    return usage_error(problem, verb);
+    return usage_error(problem, verb, job);
   }
-  return run_verb(job);
+  const int code = run_verb(job);
+  if (job.dies_of.number != 0) die_of(job.dies_of);
+  return code;
 }
 
 }  // namespace

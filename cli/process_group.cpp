@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +18,8 @@ namespace holdfast::cli {
 namespace {
 
 constexpr int look_again_ms = 5;
+// At once; the rest have their turn a moment later.
+constexpr int reaped_max = 1024;
 
 struct close_folder {
   void operator()(DIR* folder) const { ::closedir(folder); }
@@ -69,6 +72,15 @@ bool group_alive(pid_t group) {
 
 void signal_group(pid_t group, int number) noexcept {
   if (group > 1) ::kill(-group, number);
+}
+
+void reap_orphans(pid_t own) noexcept {
+  for (int reaped = 0; reaped < reaped_max; ++reaped) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+    if (info.si_pid == 0 || info.si_pid == own) return;
+    ::waitpid(info.si_pid, nullptr, WNOHANG);
+  }
 }
 
 bool wait_group_gone(pid_t group, int limit_ms) {

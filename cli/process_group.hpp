@@ -18,6 +18,10 @@ namespace holdfast::cli {
 // Sends to every member. Zero or one for a group would mean others: ignored.
 void signal_group(pid_t group, int number) noexcept;
 
+// Takes leave of children that this process did not start: as the first process of a container it
+// is given every orphan. Leaves `own` alone.
+void reap_orphans(pid_t own) noexcept;
+
 // Waits up to `limit_ms` for the group to be gone; false if it is not.
 bool wait_group_gone(pid_t group, int limit_ms);
 

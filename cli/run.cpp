@@ -16,6 +16,7 @@
 #include "duration.hpp"
 #include "guard_link.hpp"
 #include "say.hpp"
+#include "signals.hpp"
 #include "supervise.hpp"
 #include "verbs.hpp"
 
@@ -28,8 +29,9 @@ constexpr const char* examples = R"(Examples:
   holdfast run import --ttl 10s --max-hold 1h -- ./import --all
   HOLDFAST_STORE=redis://:secret@db1 holdfast run migrate -- ./migrate
 
-The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN. It runs in a process group of its own, and the
-whole group is stopped (TERM, then KILL) before the lock can become somebody else's.
+The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN, and HOLDFAST_STORE without its password. It runs
+in a process group of its own, and the whole group is stopped (TERM, then KILL) before the lock can
+become somebody else's.
 
 Exit codes: the command's own, 128+n if signal n ended it (or the wait), 126/127 if it cannot be
 run, 75 busy (see --busy-exit), 76 lock lost while it ran, 69 store unreachable, 77 store refused
@@ -39,6 +41,7 @@ struct run_options {
   target_options target{};
   acquire_options acquire{};
   std::chrono::milliseconds max_hold{0};
+  bool keep_password = false;
 };
 
 // Gives the lock back and turns how it all ended into an exit code.
@@ -64,10 +67,13 @@ int finish(lease& held, const command_end& end) {
   }
   if (released) return end.status;
   if (released.error().code == errc::lease_lost) {
+    // The lease itself may not know: it was the release that found the lock gone.
+    const loss why = held.why_lost();
+    const std::string known = why == loss::none ? "" : fmt::format(" ({})", to_string(why));
     say(
-        fmt::format("lost the lock {} ({}) before the command ended (exit status {}); "
+        fmt::format("lost the lock {}{} before the command ended (exit status {}); "
                     "somebody else may have run meanwhile",
-                    name, to_string(held.why_lost()), end.status));
+                    name, known, end.status));
     return exit_code::lease_lost;
   }
   // The work was protected to its end: its status counts.
@@ -76,31 +82,49 @@ int finish(lease& held, const command_end& end) {
   return end.status;
 }
 
-int run(const run_options& options, const std::vector<std::string>& command) {
+// The TTL must leave time to renew and to tell the guardian: a third of it, and that is asked for
+// in steps of twenty milliseconds.
+constexpr std::chrono::milliseconds run_ttl_min{100};
+
+// What a script that runs us must see if the keyboard ended the command.
+death death_of(const command_end& end) {
+  if (!is_from_keyboard(end.signal) || (!end.had_terminal && !end.was_told)) return {};
+  return {end.signal, end.had_terminal};
+}
+
+int run(const run_options& options, invocation& job) {
   const inherited_signals inherited;
   ::signal(SIGCHLD, SIG_DFL);  // if it was ignored we could not wait for anything
   signal_queue signals{
       inherited, {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP}};
   terminal tty;
-  guard_link guard{{command, options.target.name}, inherited, tty};
+  guard_link guard{{job.command, options.target.name, options.target.store, options.keep_password},
+                   inherited,
+                   tty};
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGTTOU, SIG_IGN);
 
   const hold_timing timing{options.acquire.ttl};
-  client store{options.target.store};
+  client store{options.target.store, settings_for(options.acquire)};
+  if (waits_for_itself(store, options.target.name)) return exit_code::usage;
   mutex lock = store.mutex(options.target.name, {.ttl = timing.ttl,
                                                  .margin = timing.margin,
                                                  .max_hold = options.max_hold,
                                                  .label = options.acquire.label});
-  acquisition got = acquire(store, lock, options.acquire.wait, signals);
-  if (got.interrupted_by != 0) return exit_code::signal_base + got.interrupted_by;
+  acquisition got = acquire(store, lock, options.acquire, signals);
+  if (got.interrupted_by != 0) {
+    if (is_from_keyboard(got.interrupted_by) && tty.ours()) job.dies_of = {got.interrupted_by};
+    return exit_code::signal_base + got.interrupted_by;
+  }
   if (!got.lease) {
     say_busy(store, options.target.name);
     return options.acquire.busy_exit;
   }
   const command_end end = supervise(*got.lease, timing, guard, signals, tty);
   guard.dismiss();
-  return finish(*got.lease, end);
+  const int code = finish(*got.lease, end);
+  if (code == end.status) job.dies_of = death_of(end);
+  return code;
 }
 
 }  // namespace
@@ -117,12 +141,18 @@ void add_run(CLI::App& app, invocation& job) {
           },
           "Stop the command when it has held the lock for so long")
       ->type_name("DURATION");
+  verb->add_flag("--keep-password", options->keep_password,
+                 "Leave the password in the command's HOLDFAST_STORE");
   verb->footer(examples);
   verb->final_callback([options, &job] {
     if (job.command.empty()) {
       throw CLI::ValidationError{"run", "needs a command after --: holdfast run NAME -- COMMAND"};
     }
-    job.verb = [options, &job] { return run(*options, job.command); };
+    if (options->acquire.ttl < run_ttl_min) {
+      throw CLI::ValidationError{
+          "--ttl", "is too short to renew the lock in time: `run` needs 100ms at the least"};
+    }
+    job.verb = [options, &job] { return run(*options, job); };
   });
 }
 

@@ -29,16 +29,21 @@ int say_failure(errc code, std::string_view message) noexcept {
   return exit_code_for(code);
 }
 
-int say_failure(const holdfast::error& what) noexcept {
+std::string reason(const holdfast::error& what) {
   // std::system_error adds the code's own words, which say less than ours.
   std::string_view text = what.what();
+  const std::string words = ": " + what.code().message();
+  if (text.size() > words.size() && text.ends_with(words)) text.remove_suffix(words.size());
+  return escape(text);
+}
+
+int say_failure(const holdfast::error& what) noexcept {
   try {
-    const std::string words = ": " + what.code().message();
-    if (text.size() > words.size() && text.ends_with(words)) text.remove_suffix(words.size());
+    say(reason(what));
   } catch (const std::exception&) {
-    // Then with them.
+    say("out of memory");
   }
-  return say_failure(static_cast<errc>(what.code().value()), text);
+  return exit_code_for(static_cast<errc>(what.code().value()));
 }
 
 std::string in_quotes(std::string_view bytes) { return fmt::format("'{}'", escape(bytes)); }

@@ -179,7 +179,6 @@ std::string show_queue(const lock_status& status) {
     text += fmt::format("{:>4}. {} pid {}{} has waited for {}\n", i + 1, escape(who.host), who.pid,
                         label, show_duration(waited(who)));
   }
-  // Of a quorum only the number is known, which the table has.
   if (!status.waiters.empty() && status.waiting > status.waiters.size()) {
     text += fmt::format("      and {} more\n", status.waiting - status.waiters.size());
   }

@@ -1,5 +1,6 @@
 #include "signals.hpp"
 
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -57,6 +58,21 @@ bool ends_a_wait(int number) noexcept {
     default:
       return false;
   }
+}
+
+bool is_from_keyboard(int number) noexcept { return number == SIGINT || number == SIGQUIT; }
+
+void die_of(const death& how) noexcept {
+  const rlimit none{0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);  // a core file could hold a password
+  ::signal(how.number, SIG_DFL);
+  // While it is blocked the whole group has got it before this process dies, as the kernel sends
+  // Ctrl-C: a shell that sees its command die of SIGINT has been told of SIGINT itself by then.
+  ::kill(how.whole_group ? 0 : ::getpid(), how.number);
+  sigset_t one;
+  ::sigemptyset(&one);
+  ::sigaddset(&one, how.number);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
 }
 
 void stop_like_the_terminal() {

@@ -41,6 +41,20 @@ class signal_queue {
 // Those that end a wait for the lock.
 [[nodiscard]] bool ends_a_wait(int number) noexcept;
 
+// Those by which a person at the keyboard ends a program. A shell that runs a script goes on with
+// the next command unless the program is seen to die of them.
+[[nodiscard]] bool is_from_keyboard(int number) noexcept;
+
+// A signal that this process dies of, and whether the others of its group get it as well: while a
+// command has the terminal, Ctrl-C reaches the command alone, and not the script it belongs to.
+struct death {
+  int number = 0;  ///< zero: none
+  bool whole_group = false;
+};
+
+// Returns only if the signal does not end this process. Leaves no core file.
+void die_of(const death& how) noexcept;
+
 // Stops this process as Ctrl-Z does, and returns when it is continued. Where there is no shell to
 // continue it (an orphaned process group) the kernel does not stop it, and it returns at once.
 void stop_like_the_terminal();

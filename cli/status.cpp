@@ -12,6 +12,7 @@
 #include "output.hpp"
 #include "say.hpp"
 #include "show.hpp"
+#include "store_url.hpp"
 #include "verbs.hpp"
 
 namespace holdfast::cli {
@@ -36,35 +37,41 @@ struct status_options {
   bool json = false;
 };
 
-int show_one(client& store, const status_options& options) {
+int show_one(client& store, const status_options& options, const std::string& where) {
   const lock_status status = store.status(options.pattern);
   std::string text;
   if (options.json) {
-    text = to_json(status).dump() + "\n";
+    auto json = to_json(status);
+    json["store"] = where;
+    text = json.dump() + "\n";
   } else if (!status.holder) {
-    text = fmt::format("{}: free\n", escape(status.name)) + show_queue(status) + show_nodes(status);
+    text = fmt::format("{}: free on {}\n", escape(status.name), where) + show_queue(status) +
+           show_nodes(status);
   } else {
-    text = show_table({status}) + show_queue(status) + show_nodes(status);
+    text = show_table({status}) + show_queue(status) + show_nodes(status) +
+           fmt::format("on {}\n", where);
   }
   return print(text) ? exit_code::ok : exit_code::io;
 }
 
-int show_matching(client& store, const status_options& options) {
+int show_matching(client& store, const status_options& options, const std::string& where) {
   std::vector<lock_status> locks = store.list(options.pattern);
   std::sort(locks.begin(), locks.end(),
             [](const lock_status& a, const lock_status& b) { return a.name < b.name; });
   std::string text;
   if (options.json) {
     auto all = nlohmann::ordered_json::array();
-    for (const lock_status& status : locks)
+    for (const lock_status& status : locks) {
       all.push_back(to_json(status));
+      all.back()["store"] = where;
+    }
     text = all.dump() + "\n";
   } else if (locks.empty()) {
-    say(options.pattern == "*"
-            ? std::string{"no Holdfast lock is held"}
-            : fmt::format("no Holdfast lock that matches {} is held", in_quotes(options.pattern)));
+    say(options.pattern == "*" ? fmt::format("no Holdfast lock is held on {}", where)
+                               : fmt::format("no Holdfast lock that matches {} is held on {}",
+                                             in_quotes(options.pattern), where));
   } else {
-    text = show_table(locks);
+    text = show_table(locks) + fmt::format("on {}\n", where);
   }
   return print(text) ? exit_code::ok : exit_code::io;
 }
@@ -72,7 +79,8 @@ int show_matching(client& store, const status_options& options) {
 int status(const status_options& options) {
   client store{options.store};
   const bool one = options.pattern.find_first_of("*?[\\") == std::string::npos;
-  return one ? show_one(store, options) : show_matching(store, options);
+  const std::string where = shown_store(options.store);
+  return one ? show_one(store, options, where) : show_matching(store, options, where);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ class supervisor {
     const bool foreground = tty_.lend_at_start();
     if (foreground) tty_.note_loan();
     times_ = current_times();
-    guard_.start(times_, lease_.token().value(), foreground);
+    guard_.start(times_, lease_, foreground);
     while (!over()) {
       wait_for_something();
       while (const auto report = guard_.next())
@@ -55,6 +55,7 @@ class supervisor {
       if (guard_.closed()) return without_guardian();
       handle_signals();
       keep_time();
+      reap_orphans(guard_.pid());
     }
     tty_.take_back();
     return end_;
@@ -90,6 +91,10 @@ class supervisor {
       case guard_report::kind::exited:
         exited_ = true;
         end_.status = report.value;
+        end_.signal = report.signal;
+        // It is kept as a zombie, so the terminal still names its group.
+        end_.had_terminal = tty_.lent_to(group_);
+        end_.was_told = report.signal != 0 && report.signal == passed_on_ && tty_.ours();
         return;
       case guard_report::kind::gone:
         gone_ = true;
@@ -103,6 +108,7 @@ class supervisor {
       if (*number == SIGCONT) {
         resume();
       } else {
+        passed_on_ = *number;
         signal_group(group_, *number);
       }
     }
@@ -180,6 +186,7 @@ class supervisor {
   bool exited_ = false;
   bool gone_ = false;
   bool had_terminal_ = false;  // when it was stopped
+  int passed_on_ = 0;          // the last signal that was
   command_end end_;
 };
 

@@ -26,6 +26,9 @@ struct hold_timing {
 
 struct command_end {
   int status = 0;              ///< exit status of the command, 128+n for a signal
+  int signal = 0;              ///< the signal that ended it, zero if none did
+  bool had_terminal = false;   ///< Ctrl-C reached the command, and not this process
+  bool was_told = false;       ///< that signal came to this process, and was passed on
   bool lost = false;           ///< the lease was lost, or its time was up for the guardian
   bool guardian_died = false;  ///< the command was killed for want of a guardian
   bool survived = false;       ///< somebody of the group could not be killed

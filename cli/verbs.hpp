@@ -8,11 +8,14 @@
 
 #include <CLI/App.hpp>
 
+#include "signals.hpp"
+
 namespace holdfast::cli {
 
 struct invocation {
   std::vector<std::string> command{};  ///< what stood after `--` (for `run`)
   std::function<int()> verb{};         ///< returns the exit code; may throw holdfast::error
+  death dies_of{};                     ///< set by a verb that must not end with an exit code
 };
 
 void add_run(CLI::App& app, invocation& job);

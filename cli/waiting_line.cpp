@@ -22,7 +22,8 @@ constexpr std::chrono::seconds again_after{2};
 
 bool terminal_rewrites() {
   const char* const kind = std::getenv("TERM");
-  return kind != nullptr && *kind != '\0' && std::strcmp(kind, "dumb") != 0;
+  return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && *kind != '\0' &&
+         std::strcmp(kind, "dumb") != 0;
 }
 
 // A line that wraps cannot be wiped: keep it shorter than the terminal is wide.
@@ -57,22 +58,33 @@ void waiting_line::run(const std::stop_token& stop) {
     sleep_.wait_for(sleeping, stop, pause, [] { return false; });
     if (stop.stop_requested()) return;
     pause = again_after;
-    try {
-      const lock_status status = client_.status(name_);
-      if (status.holder)
-        show(fmt::format("waiting for {}: {}", in_quotes(name_), describe(status)));
-    } catch (const std::exception&) {  // the wait itself reports what is wrong with the store
-    }
+    const auto [what, text] = look();
+    if (stop.stop_requested()) return;
+    if (what != kind::none) show(what, text);
   }
 }
 
-void waiting_line::show(const std::string& text) {
+std::pair<waiting_line::kind, std::string> waiting_line::look() {
+  try {
+    const lock_status status = client_.status(name_);
+    if (!status.holder) return {};
+    return {kind::held, fmt::format("waiting for {}: {}", in_quotes(name_), describe(status))};
+  } catch (const error& problem) {
+    return {kind::away, fmt::format("waiting for {}: {}", in_quotes(name_), reason(problem))};
+  } catch (const std::exception&) {  // it was only to be helpful
+    return {};
+  }
+}
+
+void waiting_line::show(kind what, const std::string& text) {
+  bool& said = what == kind::held ? said_held_ : said_away_;
   const std::string line = "holdfast: " + text;
   if (rewrites_) {
     std::fputs(("\r\033[K" + fit(line)).c_str(), stderr);
-  } else if (!shown_) {
+  } else if (!said) {
     std::fputs((line + "\n").c_str(), stderr);
   }
+  said = true;
   shown_ = true;
 }
 

@@ -1,17 +1,19 @@
-// The line that tells a person at a terminal whom they are waiting for.
+// The line that says what a wait is for.
 #pragma once
 
 #include <condition_variable>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <holdfast/client.hpp>
 
 namespace holdfast::cli {
 
-// Shows who holds the lock on stderr, anew every few seconds, from a thread of its own, and wipes
-// the line when destroyed. Says nothing for the first moment: most waits are short.
+// Says on stderr who holds the lock, or that the store is away, from a thread of its own. On a
+// terminal anew every few seconds, and wipes the line when destroyed; elsewhere each of the two
+// once. Says nothing for the first moment: most waits are short.
 // Asks the store once per update, beside the wait itself, which keeps its place in the queue.
 class waiting_line {
  public:
@@ -22,7 +24,9 @@ class waiting_line {
 
  private:
   void run(const std::stop_token& stop);
-  void show(const std::string& text);
+  enum class kind : unsigned char { none, held, away };
+  [[nodiscard]] std::pair<kind, std::string> look();
+  void show(kind what, const std::string& text);
 
   // Constant after construction.
   client& client_;
@@ -30,6 +34,8 @@ class waiting_line {
   const bool rewrites_;  // the terminal can go back to the start of a line and clear it
 
   bool shown_ = false;
+  bool said_held_ = false;
+  bool said_away_ = false;
   std::mutex sleep_mutex_;
   std::condition_variable_any sleep_;
   std::jthread thread_;

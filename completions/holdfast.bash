@@ -25,7 +25,7 @@ _holdfast() {
 
   if ((COMP_CWORD == 1)); then
     mapfile -t COMPREPLY < <(
-      compgen -W 'run lock renew unlock status break local redlock --help --version' -- "$cur"
+      compgen -W 'run lock renew unlock status break local redlock help --help --version' -- "$cur"
     )
     return 0
   fi
@@ -40,8 +40,12 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -W '10s 30s 1m 5m 1h' -- "$cur")
       return 0
       ;;
-    --wait)
+    --wait | --unreachable)
       mapfile -t COMPREPLY < <(compgen -W '0 10s 1m forever' -- "$cur")
+      return 0
+      ;;
+    --password-file)
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return 0
       ;;
     --label | --owner | --token | --busy-exit)
@@ -50,13 +54,14 @@ _holdfast() {
   esac
 
   local words=''
+  local waits='--store --password-file --ttl --wait --unreachable --quiet --label --busy-exit'
   case $verb in
-    run) words='--store --ttl --wait --label --busy-exit --max-hold --help --' ;;
-    lock) words='--store --ttl --wait --label --busy-exit --json --help' ;;
-    renew) words='--store --owner --token --ttl --help' ;;
-    unlock) words='--store --owner --token --help' ;;
-    status) words='--store --json --help' ;;
-    break) words='--store --token --help' ;;
+    run) words="$waits --max-hold --keep-password --help --" ;;
+    lock) words="$waits --json --help" ;;
+    renew) words='--store --password-file --owner --token --ttl --help' ;;
+    unlock) words='--store --password-file --owner --token --help' ;;
+    status) words='--store --password-file --json --help' ;;
+    break) words='--store --password-file --token --help' ;;
     local)
       if ((COMP_CWORD == 2)); then
         words='status stop --help'

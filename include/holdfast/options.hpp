@@ -14,6 +14,9 @@ class observer;
 // "Wait as long as it takes": for calls that take a wait. Such a wait still ends when stopped.
 inline constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
+// For client_options::unreachable_limit: an outage lasts as long as the call would wait anyway.
+inline constexpr std::chrono::milliseconds as_long_as_waiting = std::chrono::milliseconds::max();
+
 // How one lock is held.
 struct lock_options {
   // How long the store keeps the lock if nothing is heard of its holder. A dead holder's lock is
@@ -49,7 +52,10 @@ struct client_options {
   std::chrono::milliseconds operation_timeout{2'000};
 
   // How long an acquisition goes on asking a store that does not answer before it fails with
-  // errc::store_unreachable. (Waiting for another holder is not bounded by this.)
+  // errc::store_unreachable, counted from the first request that failed; as_long_as_waiting: until
+  // the wait is over. (Waiting for another holder is not bounded by this.) No call tolerates more
+  // than its own wait and 100 ms. A request that is under way then may take operation_timeout, and
+  // taking back what may have been granted release_budget: a call ends by then.
   std::chrono::milliseconds unreachable_limit{5'000};
 
   // How long a release that nobody waits for (a destructor's, unlock()'s) is tried in the

@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 
 namespace holdfast {
@@ -27,6 +28,11 @@ class fencing_token {
 
 [[nodiscard]] inline std::string to_string(fencing_token token) {
   return std::to_string(token.value());
+}
+
+// By way of text: a number would follow the stream's base and the grouping of its locale.
+inline std::ostream& operator<<(std::ostream& to, fencing_token token) {
+  return to << to_string(token);
 }
 
 }  // namespace holdfast

@@ -87,7 +87,7 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
     auto why = got.error();
     // Of those who never asked, that much is known.
     if (why.code == errc::outcome_unknown) why.code = errc::store_unreachable;
-    lock->here.leave(why, options.unreachable_limit);
+    lock->here.leave(why, core::unreachable_limit(options));
   } else if (!got || !*got) {
     lock->here.leave();
   }
@@ -103,7 +103,7 @@ result<client_state::acquired> client_state::ask_store(
   rule.started = started;
   rule.wait_until = core::after(started, wait);
   rule.operation_timeout = options.operation_timeout;
-  rule.unreachable_limit = options.unreachable_limit;
+  rule.unreachable_limit = core::unreachable_limit(options);
   rule.release_budget = options.release_budget;
   rule.validity = terms.rule.validity;
 
@@ -197,6 +197,9 @@ bool client_state::pass_on(lease_state& from, const core::lease_machine& machine
   const auto now = runtime::now();
   if (!turn.may_pass(machine.deadline(), machine.granted_ttl(), now)) return false;
   return from.lock->here.pass(from.label, [&](const lock_terms& terms) {
+    if (!core::worth_passing(terms.rule, machine.granted_ttl(), machine.counted_from(), now)) {
+      return std::shared_ptr<lease_state>{};
+    }
     const core::grant granted{turn.pass(), machine.granted_ttl(), machine.counted_from(), 1};
     auto lease = std::make_shared<lease_state>(shared_from_this(), from.lock, from.id, granted,
                                                terms, now, turn);
@@ -217,7 +220,7 @@ result<std::shared_ptr<lease_state>> client_state::adopt(const std::shared_ptr<l
     return fail(errc::invalid_argument, "an owner is 32 lower-case hexadecimal digits");
   }
   const auto until = core::after(runtime::now(), options.operation_timeout);
-  auto got = lock->store->extend(*id, terms.rule.ttl, until);
+  auto got = lock->store->extend(*id, ticket.token, terms.rule.ttl, until);
   if (!got) return fail(record_failure(lock->name, std::move(got.error())));
   if (!got->renewed) {
     return fail(record_failure(

@@ -145,6 +145,18 @@ stores::store_events client_state::store_hooks() {
       tell_later(event::kind::reconnected, nullptr, {}, {}, {});
     });
   };
+  events.doubtful = [this, gate = gate_] { gate->pass([this] { keeper_.renew_all(); }); };
+  events.release_given_up = [this, gate = gate_](std::string_view lock, const failure& why) {
+    gate->pass([&] {
+      ++counts.failures;
+      if (why.code == errc::outcome_unknown) ++counts.unknown_outcomes;
+      if (!options.observer) return;
+      const bool queued = events_.run([watcher = options.observer, name = std::string{lock}, why] {
+        watcher->on_event({event::kind::failed, name, {}, {}, why.code, why.message});
+      });
+      if (!queued) ++counts.events_dropped;
+    });
+  };
   events.clock_stepped = [this, gate = gate_](core::duration step) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(step).count();
     gate->pass([&] {

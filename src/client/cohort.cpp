@@ -103,10 +103,10 @@ void cohort::leave(const failure& why, core::duration limit) {
   std::vector<std::shared_ptr<runtime::parker>> woken;
   {
     const std::lock_guard guard{m_};
-    const auto long_ago = runtime::now() - limit;
+    const auto now = runtime::now();
     for (auto* from : {&back_again_, &queue_}) {
       std::erase_if(*from, [&](waiter* one) {
-        if (one->since > long_ago) return false;
+        if (core::after(one->since, limit) > now) return false;
         woken.push_back(serve(*one, {role::failed, nullptr, why}));
         return true;
       });

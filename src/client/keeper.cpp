@@ -1,5 +1,6 @@
 #include "client/keeper.hpp"
 
+#include <poll.h>
 #include <sys/timerfd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <system_error>
 
 #include "runtime/clock.hpp"
+#include "runtime/socket.hpp"
 
 namespace holdfast::detail {
 
@@ -23,7 +25,7 @@ keeper::~keeper() {
     stopping_ = true;
     set_alarm(core::time_point{core::duration{1}});
   }
-  work_.notify_all();
+  work_.ring();
   if (timer_.joinable()) timer_.join();
   if (renewer_.joinable()) renewer_.join();
 }
@@ -75,6 +77,19 @@ void keeper::forget(lease_state& lease) noexcept {
   schedule(lease, core::never);
 }
 
+void keeper::renew_all() {
+  std::vector<std::shared_ptr<lease_state>> all;
+  {
+    const std::lock_guard guard{m_};
+    for (const auto& [when, lease] : schedule_) {
+      if (auto alive = lease->weak_from_this().lock()) all.push_back(std::move(alive));
+    }
+  }
+  const auto now = runtime::now();
+  for (const auto& lease : all)
+    apply(lease, {loss::none, false, lease->hurry(now)});
+}
+
 void keeper::on_pushed_loss(const core::owner_id& id, loss why) {
   std::shared_ptr<lease_state> found;
   {
@@ -104,7 +119,7 @@ void keeper::keep_time() {
     lock.lock();
     // All at once, or the first few would leave in a request of their own.
     to_renew_.insert(to_renew_.end(), renewing.begin(), renewing.end());
-    if (!to_renew_.empty()) work_.notify_one();
+    if (!to_renew_.empty()) work_.ring();
     if (!stopping_) {
       set_alarm(schedule_.empty() ? core::never : schedule_.begin()->first);
     }
@@ -140,7 +155,14 @@ void keeper::keep_renewing() {
   std::unique_lock lock{m_};
   while (!stopping_) {
     if (to_renew_.empty()) {
-      work_.wait(lock);
+      lock.unlock();
+      if (store_.await_doubt(work_.fd())) {
+        renew_all();
+      } else {
+        static_cast<void>(runtime::wait_ready(work_.fd(), POLLIN, core::never));
+        work_.silence();
+      }
+      lock.lock();
       continue;
     }
     std::vector<std::shared_ptr<lease_state>> batch;
@@ -164,7 +186,7 @@ void keeper::renew(const std::vector<std::shared_ptr<lease_state>>& batch) {
     const auto deadline = lease->next_event();
     if (deadline == core::never) continue;  // released while it waited here
     earliest = std::min(earliest, deadline);
-    held.push_back({lease->lock->store.get(), lease->id, lease->ttl()});
+    held.push_back({lease->lock->store.get(), lease->id, lease->ttl(), lease->token});
     asked.push_back(lease);
   }
   if (held.empty()) return;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "client/lease_state.hpp"
+#include "runtime/bell.hpp"
 #include "runtime/fd.hpp"
 #include "stores/store.hpp"
 
@@ -37,6 +37,8 @@ class keeper {
   // errc::overloaded if the threads cannot be started: an unwatched lease is worse than none.
   [[nodiscard]] result<void> watch(lease_state& lease);
   void forget(lease_state& lease) noexcept;
+  // Renews every lease now: the store may have come back without them.
+  void renew_all();
   // The lease with this id was lost, says the store.
   void on_pushed_loss(const core::owner_id& id, loss why);
 
@@ -56,10 +58,10 @@ class keeper {
   const core::duration operation_timeout_;
   const std::size_t batch_max_;
   const hooks tell_;
+  const runtime::bell work_;  // wakes the thread that renews
   runtime::unique_fd alarm_;  // a timer on CLOCK_BOOTTIME: rings after a suspend, too
 
   std::mutex m_;
-  std::condition_variable work_;
   // Protected by m_.
   std::set<entry> schedule_;
   std::deque<std::shared_ptr<lease_state>> to_renew_;

@@ -141,7 +141,7 @@ result<void> lease_state::renew() {
   const auto owner = client();
   if (!owner || !held()) return fail(over_failure());
   const auto until = core::after(runtime::now(), owner->options.operation_timeout);
-  auto got = lock->store->extend(id, ttl_, until);
+  auto got = lock->store->extend(id, token, ttl_, until);
   if (!got) {
     ++owner->counts.renewal_failures;
     return fail(std::move(got.error()));
@@ -262,6 +262,12 @@ lease_state::due lease_state::on_renewal_failed(core::time_point now) {
   what.lost = machine_.renewal_failed(now);
   what.next = machine_.next_event();
   return what;
+}
+
+core::time_point lease_state::hurry(core::time_point now) {
+  const std::lock_guard guard{m_};
+  machine_.renew_by(now);
+  return machine_.next_event();
 }
 
 loss lease_state::on_pushed_loss(loss why) {

@@ -57,12 +57,14 @@ stores::redis::endpoint tcp_endpoint(const store_url& url, const std::string& ho
 redis_config on_tcp(const store_url& url) {
   auto config = common(url);
   config.server = tcp_endpoint(url, url.host, url.port);
+  config.server.refuse_voters = true;
   return config;
 }
 
 redis_config on_unix(const store_url& url) {
   auto config = common(url);
   config.server.node = escape(url.path);
+  config.server.refuse_voters = true;
   config.server.connect = [path = url.path](core::time_point until) {
     return runtime::connect_unix(path, until);
   };

@@ -148,6 +148,12 @@ result<void> take_credentials(store_url& url, std::string_view text) {
 }
 
 result<void> take_host(store_url& url, std::string_view text) {
+  // Before the port is looked at: host1:6379,host2:6379 would be taken for an IPv6 address.
+  if (text.find(',') != std::string_view::npos) {
+    return bad(
+        "redis:// takes one host; a lock on a majority of several independent ones is "
+        "redlock://host1,host2,host3");
+  }
   std::string_view port;
   bool has_port = false;
   if (text.starts_with('[')) {
@@ -168,11 +174,6 @@ result<void> take_host(store_url& url, std::string_view text) {
     }
   }
   if (url.host.empty()) return bad("the store URL names no host: redis://host[:port]");
-  if (url.host.find(',') != std::string::npos) {
-    return bad(
-        "redis:// takes one host; a lock on a majority of several independent ones is "
-        "redlock://host1,host2,host3");
-  }
   if (!has_port) return {};
   return take_number(port, "port", 1, 65535,
                      [&](unsigned n) { url.port = static_cast<std::uint16_t>(n); });
@@ -234,6 +235,8 @@ constexpr std::array<std::string_view, 5> later_schemes{"rediss", "redis+sentine
 }  // namespace
 
 result<store_url> parse_url(std::string_view text) {
+  // A URL that comes from a file ends with a newline.
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
   const auto colon = text.find(':');
   if (colon == std::string_view::npos)
     return bad("the store URL has no scheme: " + std::string{forms});

@@ -14,6 +14,9 @@ using std::chrono::milliseconds;
 constexpr backoff::bounds poll_pause{milliseconds{2}, milliseconds{100}};
 // Asking again after a failure: at once would hammer a server that is just coming back.
 constexpr backoff::bounds retry_pause{milliseconds{2}, milliseconds{250}};
+// What a short wait tolerates beyond its end: enough for a connection that was cut, or a server
+// that is there again at once, and little enough for a caller that wants to know now.
+constexpr duration outage_slack = milliseconds{100};
 // The store's expiry is coarse; asking exactly then would often be a moment too early.
 constexpr duration after_expiry = milliseconds{1};
 
@@ -44,13 +47,18 @@ acquire_machine::acquire_machine(const acquire_rule& rule, std::uint64_t seed) n
     : rule_{rule}, poll_{poll_pause, seed}, retry_{retry_pause, ~seed} {}
 
 time_point acquire_machine::give_up_at() const noexcept {
-  return std::max(rule_.wait_until, after(rule_.started, rule_.operation_timeout));
+  const auto wait_ends = after(rule_.wait_until, outage_slack);
+  return std::min(after(*failing_since_, rule_.unreachable_limit), wait_ends);
 }
 
-acquire_step acquire_machine::ask(time_point now) const noexcept {
+acquire_step acquire_machine::ask(time_point now) noexcept {
+  asked_at_ = now;
   // A whole timeout, also for the last ask at the end of the wait: one that were cut short would
-  // turn "busy" into "unknown".
-  return {acquire_step::verb::ask, after(now, rule_.operation_timeout)};
+  // turn "busy" into "unknown". Of a store that has failed before, less is expected.
+  const auto whole = after(now, rule_.operation_timeout);
+  if (!failing_since_) return {acquire_step::verb::ask, whole};
+  const auto least = after(now, std::min(rule_.operation_timeout, outage_slack));
+  return {acquire_step::verb::ask, std::min(whole, std::max(least, give_up_at()))};
 }
 
 acquire_step acquire_machine::finish(acquire_outcome how, time_point now) noexcept {
@@ -93,10 +101,10 @@ acquire_step acquire_machine::on_failure(failure why, time_point now) {
   why_ = std::move(why);
   if (code == errc::outcome_unknown) may_hold_ = true;
   if (!is_passing(code)) return finish(acquire_outcome::failed, now);
-  if (!failing_since_) failing_since_ = now;
-  const auto limit = std::min(after(*failing_since_, rule_.unreachable_limit), give_up_at());
+  // Since when it was asked: a server that is silent was so all the time.
+  if (!failing_since_) failing_since_ = asked_at_;
   const auto again = after(now, retry_.next());
-  if (again >= limit) return finish(acquire_outcome::failed, now);
+  if (again >= give_up_at()) return finish(acquire_outcome::failed, now);
   return {acquire_step::verb::pause, again};
 }
 

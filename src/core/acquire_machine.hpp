@@ -61,8 +61,9 @@ class acquire_machine {
   [[nodiscard]] const std::optional<busy>& met() const noexcept { return met_; }
 
  private:
-  [[nodiscard]] acquire_step ask(time_point now) const noexcept;
+  [[nodiscard]] acquire_step ask(time_point now) noexcept;
   [[nodiscard]] acquire_step finish(acquire_outcome how, time_point now) noexcept;
+  // When an outage is not tolerated any longer. Only while there is one.
   [[nodiscard]] time_point give_up_at() const noexcept;
 
   acquire_rule rule_;
@@ -72,6 +73,7 @@ class acquire_machine {
   std::optional<grant> grant_;
   std::optional<busy> met_;
   failure why_;
+  time_point asked_at_{};
   std::optional<time_point> failing_since_;
   bool may_hold_ = false;  // an ask went unanswered
   bool queued_ = false;

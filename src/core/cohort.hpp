@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/settings.hpp"
 #include "core/types.hpp"
 
 namespace holdfast::core {
@@ -19,6 +20,11 @@ inline constexpr duration hand_over_poll = std::chrono::microseconds{60};
 // had the lock come back and queue again; one if nobody does. More would take the counter ahead of
 // the clock that backs it up, in µs; so many it has caught up with before the next grant.
 [[nodiscard]] std::uint64_t tokens_wanted(std::size_t waiting_here) noexcept;
+
+// Whether what is left of a grant is worth having by the terms of the one who would get it next: a
+// lease that nothing renews needs its whole TTL, another one a quarter of what was granted.
+[[nodiscard]] bool worth_passing(const lease_rule& to, duration granted_ttl,
+                                 time_point counted_from, time_point now) noexcept;
 
 // A grant of the store as it goes from hand to hand. A value type.
 class cohort_turn {

@@ -8,7 +8,8 @@ namespace {
 
 // Pause between renewals that fail: short against the two thirds of the TTL that are left.
 duration retry_pause(duration ttl) noexcept {
-  return std::clamp<duration>(ttl / 20, std::chrono::milliseconds{5}, std::chrono::seconds{1});
+  return std::clamp<duration>(ttl / 20, std::chrono::milliseconds{5},
+                              std::chrono::milliseconds{250});
 }
 
 }  // namespace
@@ -34,7 +35,9 @@ lease_machine::lease_machine(const lease_rule& rule, const grant& granted,
       valid_until_{rule.validity.deadline(granted.counted_from, granted.ttl)},
       hold_ends_{rule.max_hold > duration::zero() ? after(held_from, rule.max_hold) : never},
       renew_at_{granted.counted_from + granted.ttl / 3},
-      last_progress_{held_from} {}
+      last_progress_{held_from} {
+  if (granted.ttl < rule.ttl) renew_by(held_from + claim_renewal_pause);
+}
 
 time_point lease_machine::deadline() const noexcept { return std::min(valid_until_, hold_ends_); }
 
@@ -98,6 +101,8 @@ loss lease_machine::renewal_failed(time_point now) noexcept {
   renew_at_ = now + retry_pause(rule_.ttl);
   return tick(now);
 }
+
+void lease_machine::renew_by(time_point when) noexcept { renew_at_ = std::min(renew_at_, when); }
 
 bool lease_machine::end() noexcept {
   if (state_ != state::held) return false;

@@ -40,6 +40,9 @@ class lease_machine {
   // Not known what became of it: tried again soon, until the deadline.
   [[nodiscard]] loss renewal_failed(time_point now) noexcept;
 
+  // A renewal is due at `when`, if not before: the store may have forgotten the lease.
+  void renew_by(time_point when) noexcept;
+
   void progress(time_point now) noexcept { last_progress_ = now; }
 
   // Released or detached: no renewal and no loss from here on. False if it was over already.
@@ -79,6 +82,10 @@ class lease_machine {
 // another connection before the first of its leases is lost.
 [[nodiscard]] duration renewal_patience(time_point earliest_deadline, time_point now,
                                         duration operation_timeout) noexcept;
+
+// A grant by claim is short: it is renewed after so long, by when a lock that is held briefly has
+// been given back, not at a third of its time.
+inline constexpr duration claim_renewal_pause = std::chrono::milliseconds{50};
 
 // Leases that come due within this of each other are renewed together: waiting for company costs
 // nothing while two thirds of the TTL are left, and is what makes one request carry a hundred.

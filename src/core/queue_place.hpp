@@ -11,6 +11,12 @@ namespace holdfast::core {
 // A waiter says "still here" this often within a claim TTL: often enough that one lost message or
 // slow answer does not make it look silent.
 inline constexpr int asks_per_claim = 4;
+// However long the claim: the keys of a queue expire ten minutes after the last sign of a waiter.
+inline constexpr duration ask_within_max = std::chrono::minutes{1};
+
+[[nodiscard]] constexpr duration ask_within(duration claim) noexcept {
+  return claim / asks_per_claim < ask_within_max ? claim / asks_per_claim : ask_within_max;
+}
 
 // A value type. A grant that the store makes by itself arrives as a message, which may be late: the
 // attempt may have been granted, not have taken it up in time, and be waiting again while others

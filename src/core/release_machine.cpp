@@ -24,7 +24,8 @@ removal release_machine::on_answer(removal said) const noexcept {
 
 std::optional<time_point> release_machine::on_failure(errc code, time_point now) noexcept {
   if (code == errc::outcome_unknown) unanswered_ = true;
-  if (!is_passing(code)) return std::nullopt;
+  // Too many requests or clients now are fewer in a moment; nobody else gives the lock back.
+  if (!is_passing(code) && code != errc::overloaded) return std::nullopt;
   const auto again = after(now, pause_.next());
   if (again >= give_up_) return std::nullopt;
   return again;

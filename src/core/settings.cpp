@@ -76,7 +76,9 @@ result<void> check(const client_options& options) {
     return bad("wait_limit must not be negative; holdfast::forever means none");
   }
   if (auto ok = check_limit("operation_timeout", options.operation_timeout); !ok) return ok;
-  if (auto ok = check_limit("unreachable_limit", options.unreachable_limit); !ok) return ok;
+  if (options.unreachable_limit != as_long_as_waiting) {
+    if (auto ok = check_limit("unreachable_limit", options.unreachable_limit); !ok) return ok;
+  }
   if (auto ok = check_limit("release_budget", options.release_budget); !ok) return ok;
   if (options.clock_drift_per_mille > drift_per_mille_max) {
     return bad("clock_drift_per_mille must be at most " + std::to_string(drift_per_mille_max) +
@@ -86,6 +88,11 @@ result<void> check(const client_options& options) {
     return fail(std::move(rule.error()));
   }
   return {};
+}
+
+duration unreachable_limit(const client_options& options) noexcept {
+  if (options.unreachable_limit == as_long_as_waiting) return duration::max();
+  return options.unreachable_limit;
 }
 
 result<void> check_name(std::string_view name) {

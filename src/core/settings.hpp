@@ -44,6 +44,8 @@ struct lease_rule {
 [[nodiscard]] result<lease_rule> make_lease_rule(const lock_options& options,
                                                  unsigned drift_per_mille);
 [[nodiscard]] result<void> check(const client_options& options);
+// As a duration: never's distance for as_long_as_waiting, which nanoseconds cannot hold.
+[[nodiscard]] duration unreachable_limit(const client_options& options) noexcept;
 [[nodiscard]] result<void> check_name(std::string_view name);
 
 }  // namespace holdfast::core

@@ -55,6 +55,7 @@ struct held {
   store_lock* lock;
   core::owner_id id;
   core::duration ttl;
+  fencing_token token{};
 };
 
 // What became of one lease that was to be extended.
@@ -100,9 +101,10 @@ class store_lock {
   // Removes the lock if it is held with this token; errc::not_held otherwise.
   [[nodiscard]] virtual result<void> break_with(fencing_token token, core::time_point until) = 0;
 
-  // Extends one lease by hand, on the caller's thread, strictly: never brings one back.
-  [[nodiscard]] virtual result<renewal> extend(const core::owner_id& id, core::duration ttl,
-                                               core::time_point until) = 0;
+  // Extends one lease by hand, on the caller's thread, strictly: never brings one back. `token`: of
+  // the grant that is to be extended, and no other; zero: whatever it is, and the answer says.
+  [[nodiscard]] virtual result<renewal> extend(const core::owner_id& id, fencing_token token,
+                                               core::duration ttl, core::time_point until) = 0;
 
   // The lease is somebody else's to keep from now on; it was not given back.
   virtual void forget(const core::owner_id& id) noexcept { static_cast<void>(id); }
@@ -112,6 +114,10 @@ class store_lock {
 struct store_events {
   std::function<void(const core::owner_id&, loss)> lost;
   std::function<void()> reconnected;
+  // Leases must be renewed now: the store may have come back without them.
+  std::function<void()> doubtful;
+  // A release that nobody waits for did not get through, and is not tried any more.
+  std::function<void(std::string_view lock, const failure&)> release_given_up;
   std::function<void(core::duration step)> clock_stepped;
 };
 
@@ -132,6 +138,15 @@ class store {
   // One answer for each lease, in order, or a failure for all of them.
   [[nodiscard]] virtual result<std::vector<renewal>> renew(std::span<const held> leases,
                                                            core::time_point until) = 0;
+
+  // Between renewals, on the renewing thread: returns false when `wake_fd` can be read, and true
+  // when the connection that carries renewals has ended, so that leases must be renewed now: the
+  // store may come back without them. A store that does not watch its connections says false at
+  // once.
+  [[nodiscard]] virtual bool await_doubt(int wake_fd) {
+    static_cast<void>(wake_fd);
+    return false;
+  }
 
   // A walk may take many requests: each has `timeout`.
   [[nodiscard]] virtual result<std::vector<lock_status>> list(std::string_view pattern,

@@ -23,7 +23,8 @@ class cli_test : public testing::Test {
             .env = {{"HOLDFAST_STORE", server_.url()},
                     {"HOLDFAST_OWNER", std::nullopt},
                     {"HOLDFAST_TOKEN", std::nullopt},
-                    {"HOLDFAST_LOCK", std::nullopt}}};
+                    {"HOLDFAST_LOCK", std::nullopt},
+                    {"HOLDFAST_HELD", std::nullopt}}};
   }
 
   // Runs `holdfast ARGS…` to its end.
@@ -44,6 +45,7 @@ class cli_test : public testing::Test {
 };
 
 inline constexpr exit_status exited(int code) { return {false, code}; }
+inline constexpr exit_status died_of(int number) { return {true, number}; }
 
 // Waits for a line `ready NUMBER…` and returns its numbers.
 inline std::vector<pid_t> ready_numbers(child_process& child) {

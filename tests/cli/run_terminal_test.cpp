@@ -41,8 +41,58 @@ TEST_F(CliTerminal, ControlCEndsTheCommand) {
       on_terminal({HOLDFAST_BINARY, "run", "a", "--", "sh", "-c", "echo started; exec sleep 60"})};
   ASSERT_TRUE(wrapper.wait_for_output("started"));
   wrapper.write_stdin("\x03");
-  EXPECT_EQ(wrapper.wait_exit(), exited(128 + SIGINT));
+  EXPECT_EQ(wrapper.wait_exit(), died_of(SIGINT));
   EXPECT_TRUE(is_free("a"));
+}
+
+// Both shells decide by how their command died and by whether they got the signal themselves.
+TEST_F(CliTerminal, ControlCEndsTheScriptToo) {
+  for (const char* shell : {"bash", "dash"}) {
+    for (const char* rest : {"", " | cat"}) {
+      child_process script{on_terminal({shell, "-c",
+                                        std::string{HOLDFAST_BINARY} +
+                                            " run a -- sh -c 'echo started; exec sleep 60'" + rest +
+                                            "; echo ne\"\"xt"})};
+      ASSERT_TRUE(script.wait_for_output("started"));
+      script.write_stdin("\x03");
+      EXPECT_EQ(script.wait_exit(), died_of(SIGINT)) << shell << rest;
+      EXPECT_FALSE(contains(script.stdout_text(), "next")) << script.stdout_text();
+      EXPECT_TRUE(eventually([&] { return is_free("a"); }));
+    }
+  }
+}
+
+TEST_F(CliTerminal, ControlBackslashIsSeenAsWithoutHoldfast) {
+  child_process wrapper{
+      on_terminal({HOLDFAST_BINARY, "run", "a", "--", "sh", "-c", "echo started; exec sleep 60"})};
+  ASSERT_TRUE(wrapper.wait_for_output("started"));
+  wrapper.write_stdin("\x1c");
+  EXPECT_EQ(wrapper.wait_exit(), died_of(SIGQUIT));
+  EXPECT_TRUE(is_free("a"));
+}
+
+TEST_F(CliTerminal, ControlCWhileWaitingEndsTheScriptToo) {
+  ASSERT_EQ(run({"lock", "a", "--ttl", "10m"}).exit, exited(0));
+  for (const char* verb : {" run a -- true", " lock a"}) {
+    child_process script{
+        on_terminal({"bash", "-c", std::string{HOLDFAST_BINARY} + verb + "; echo ne\"\"xt"})};
+    ASSERT_TRUE(script.wait_for_output("waiting for 'a'"));
+    script.write_stdin("\x03");
+    EXPECT_EQ(script.wait_exit(), died_of(SIGINT)) << verb;
+    EXPECT_FALSE(contains(script.stdout_text(), "next")) << script.stdout_text();
+  }
+}
+
+TEST_F(CliTerminal, ACommandThatCatchesControlCLetsTheScriptGoOn) {
+  child_process script{on_terminal(
+      {"bash", "-c",
+       std::string{HOLDFAST_BINARY} +
+           " run a -- bash -c 'trap \"exit 130\" INT; echo started; while :; do sleep 0.05; done'"
+           "; echo status=$?"})};
+  ASSERT_TRUE(script.wait_for_output("started"));
+  script.write_stdin("\x03");
+  EXPECT_EQ(script.wait_exit(), exited(0));
+  EXPECT_TRUE(contains(script.stdout_text(), "status=130")) << script.stdout_text();
 }
 
 TEST_F(CliTerminal, ControlZSuspendsAndForegroundResumes) {

@@ -1,4 +1,5 @@
 // Waiting for a lock: busy, interrupted, and on a terminal.
+#include <algorithm>
 #include <fstream>
 
 #include "cli_test.hpp"
@@ -55,11 +56,74 @@ TEST_F(CliWait, GetsTheLockWhenItIsGivenBack) {
   EXPECT_EQ(waiter.wait_exit(), exited(4));
 }
 
-TEST_F(CliWait, SaysNothingWhenNobodyLooks) {
+TEST_F(CliWait, SaysOnceThatItWaitsWhenThereIsNoTerminal) {
   occupy("a");
-  child_process waiter{holdfast({"run", "a", "--wait", "1s", "--", "true"})};
+  child_process waiter{holdfast({"run", "a", "--", "true"})};
+  EXPECT_TRUE(waiter.wait_for_output("holdfast: waiting for 'a': held by "));
+  EXPECT_TRUE(waiter.wait_for_output(" left unless renewed\n"));
+  waiter.signal(SIGTERM);
+  EXPECT_EQ(waiter.wait_exit(), exited(128 + SIGTERM));
+  const std::string& said = waiter.stderr_text();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST_F(CliWait, SaysNothingOfTheWaitIfItIsToBeQuiet) {
+  occupy("a");
+  child_process waiter{holdfast({"run", "a", "--wait", "1s", "--quiet", "--", "true"})};
   EXPECT_EQ(waiter.wait_exit(), exited(75));
   EXPECT_FALSE(contains(waiter.stderr_text(), "waiting"));
+}
+
+TEST_F(CliWait, WaitsThroughAnOutage) {
+  server_.kill9();
+  child_process waiter{holdfast({"run", "a", "--wait", "5m", "--", "echo", "ran"})};
+  EXPECT_TRUE(waiter.wait_for_output("holdfast: waiting for 'a': "));
+  // Longer than the library waits for a store that is away unless it is told to.
+  EXPECT_FALSE(waiter.wait_exit(std::chrono::seconds{8})) << waiter.stderr_text();
+  server_.restart();
+  EXPECT_EQ(waiter.wait_exit(), exited(0)) << waiter.stderr_text();
+  EXPECT_EQ(waiter.stdout_text(), "ran\n");
+}
+
+TEST_F(CliWait, OutageThatIsTooLongEndsTheWait) {
+  server_.kill9();
+  const auto result =
+      run({"run", "a", "--wait", "forever", "--unreachable", "100ms", "--", "echo", "ran"});
+  EXPECT_EQ(result.exit, exited(69)) << result.err;
+  EXPECT_EQ(result.out, "");
+}
+
+TEST_F(CliWait, WaitingForItselfIs64) {
+  const std::string inner = std::string{HOLDFAST_BINARY} + " run a -- true";
+  const auto nested = run({"run", "a", "--", "sh", "-c", inner});
+  EXPECT_EQ(nested.exit, exited(64)) << nested.err;
+  EXPECT_TRUE(contains(nested.err, "the lock 'a'")) << nested.err;
+  const auto between = run({"run", "a", "--", HOLDFAST_BINARY, "run", "b", "--", "sh", "-c",
+                            std::string{HOLDFAST_BINARY} + " lock a"});
+  EXPECT_EQ(between.exit, exited(64)) << between.err;
+  EXPECT_TRUE(contains(between.err, "the lock 'a'")) << between.err;
+}
+
+TEST_F(CliWait, ALockOfTheSameNameOnAnotherStoreIsAnother) {
+  const redis_server other;
+  const auto nested = run(
+      {"run", "a", "--", HOLDFAST_BINARY, "run", "a", "--store", other.url(), "--", "echo", "ran"});
+  EXPECT_EQ(nested.exit, exited(0)) << nested.err;
+  EXPECT_EQ(nested.out, "ran\n");
+  // Held there by another: that is busy, not a mistake.
+  ASSERT_EQ(run({"lock", "a", "--store", other.url(), "--ttl", "10m"}).exit, exited(0));
+  EXPECT_EQ(run({"run", "a", "--", HOLDFAST_BINARY, "run", "a", "--store", other.url(), "--wait",
+                 "0", "--", "true"})
+                .exit,
+            exited(75));
+}
+
+TEST_F(CliWait, WhatOutlivesItsLockMayTakeItAgain) {
+  const auto first = run({"run", "a", "--", "sh", "-c", "echo $HOLDFAST_HELD"});
+  ASSERT_EQ(first.exit, exited(0));
+  process_options later = holdfast({"run", "a", "--", "true"});
+  later.env["HOLDFAST_HELD"] = first.out.substr(0, first.out.find('\n'));
+  EXPECT_EQ(run_program(later).exit, exited(0));
 }
 
 TEST_F(CliWait, InterruptedWaitLeavesNothingBehind) {
@@ -101,7 +165,7 @@ TEST_F(CliWait, TellsAPersonAtATerminalWhoHoldsTheLock) {
   EXPECT_TRUE(waiter.wait_for_output("(the holder)"));
   EXPECT_TRUE(waiter.wait_for_output(" left unless renewed"));
   waiter.write_stdin("\x03");  // Ctrl-C
-  EXPECT_EQ(waiter.wait_exit(), exited(128 + SIGINT));
+  EXPECT_EQ(waiter.wait_exit(), died_of(SIGINT));
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ class CliStatus : public cli_test {
 TEST_F(CliStatus, AFreeLockIsFree) {
   const auto result = run({"status", "a"});
   EXPECT_EQ(result.exit, exited(0));
-  EXPECT_EQ(result.out, "a: free\n");
+  EXPECT_EQ(result.out, "a: free on " + server_.url() + "\n");
   const auto json = status_json("a");
+  EXPECT_EQ(json.at("store"), server_.url());
   EXPECT_EQ(json.at("held"), false);
   EXPECT_TRUE(json.at("holder").is_null());
 }
@@ -84,6 +85,8 @@ TEST_F(CliStatus, ListsByPattern) {
   const auto none = run({"status", "nothing*"});
   EXPECT_EQ(none.exit, exited(0));
   EXPECT_EQ(none.out, "");
+  EXPECT_TRUE(contains(all.out, "on " + server_.url())) << all.out;
+  EXPECT_TRUE(contains(none.err, "on " + server_.url())) << none.err;
 }
 
 TEST_F(CliStatus, OddBytesAreShownEscaped) {

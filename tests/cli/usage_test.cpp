@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "cli_test.hpp"
+#include "support/temp_dir.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -47,9 +48,44 @@ TEST(CliUsage, ShowsItsVersion) {
   const auto result = holdfast_plain({"--version"});
   EXPECT_EQ(result.exit, exited(0));
   EXPECT_TRUE(result.out.starts_with("holdfast ")) << result.out;
+  EXPECT_EQ(holdfast_plain({"-V"}).out, result.out);
+}
+
+TEST(CliUsage, HelpIsAVerbToo) {
+  EXPECT_EQ(holdfast_plain({"help"}).out, holdfast_plain({"--help"}).out);
+  EXPECT_EQ(holdfast_plain({"help", "run"}).out, holdfast_plain({"run", "--help"}).out);
+  EXPECT_EQ(holdfast_plain({"help", "local", "stop"}).out,
+            holdfast_plain({"local", "stop", "--help"}).out);
+}
+
+TEST(CliUsage, APasswordComesFromAFileAndDoesNotGoToTheCommand) {
+  const redis_server server{{.tcp = true, .password = "p@ss:w/rd"}};
+  const temp_dir folder;
+  const std::string file = folder.file("password");
+  std::ofstream{file} << "p@ss:w/rd\n";
+  process_options options{
+      .args = {HOLDFAST_BINARY, "run", "a", "--wait", "0", "--", "sh", "-c",
+               "echo $HOLDFAST_STORE; env | grep -F w/rd"},
+      .env = {{"HOLDFAST_STORE", server.tcp_url()}, {"HOLDFAST_PASSWORD_FILE", file}}};
+  const auto by_file = run_program(options);
+  EXPECT_EQ(by_file.out, server.tcp_url() + "\n") << by_file.err;
+
+  const auto with = "redis://:p%40ss%3Aw%2Frd@127.0.0.1:" + std::to_string(server.port());
+  options.env = {{"HOLDFAST_STORE", with}};
+  options.args.back() = "echo $HOLDFAST_STORE";
+  const auto by_url = run_program(options);
+  EXPECT_EQ(by_url.out, server.tcp_url() + "\n") << by_url.err;
+  options.args.insert(options.args.begin() + 3, "--keep-password");
+  EXPECT_EQ(run_program(options).out, with + "\n");
+
+  options.args = {HOLDFAST_BINARY, "status"};
+  const auto status = run_program(options);
+  EXPECT_TRUE(contains(status.err, "on " + server.tcp_url())) << status.err;
+  EXPECT_FALSE(contains(status.err, "w%2Frd")) << status.err;
 }
 
 TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
+  const redis_server server;
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes{
       {{}, "--help"},
       {{"frobnicate"}, "frobnicate"},
@@ -60,21 +96,33 @@ TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
       {{"run", "a", "--ttl", "soon", "--", "true"}, "--ttl"},
       {{"run", "a", "--ttl", "-5s", "--", "true"}, "--ttl"},
       {{"run", "a", "--ttl", "5 s", "--", "true"}, "--ttl"},
-      {{"run", "a", "--ttl", "1.5s", "--", "true"}, "--ttl"},
+      {{"run", "a", "true"}, "-- COMMAND"},
+      {{"run", "a", "--ttl", "1.s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "1h30", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "1.2.3s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--ttl", "s", "--", "true"}, "--ttl"},
+      {{"run", "a", "--wait", "400d", "--", "true"}, "year"},
+      {{"run", "a", "--password-file", "/nonexistent", "--", "true"}, "/nonexistent"},
       {{"run", "a", "--ttl", "99999999999999999999s", "--", "true"}, "--ttl"},
       {{"run", "a", "--ttl", "forever", "--", "true"}, "--ttl"},
       {{"run", "a", "--wait", "long", "--", "true"}, "--wait"},
       {{"run", "a", "--busy-exit", "256", "--", "true"}, "--busy-exit"},
       {{"run", "a", "--max-hold", "x", "--", "true"}, "--max-hold"},
       {{"run", "a", "--store", "nonsense", "--", "true"}, "URL"},
-      {{"run", "", "--store", "memory:", "--", "true"}, ""},
-      {{"run", "a", "--ttl", "0", "--store", "memory:", "--", "true"}, "ttl"},
+      {{"run", "", "--", "true"}, ""},
+      {{"run", "a", "--store", "", "--", "true"}, "--store"},
+      {{"run", "a", "--store", "memory:", "--", "true"}, "exclude nobody"},
+      {{"status", "--store", "memory:x"}, "exclude nobody"},
+      {{"run", "a", "--ttl", "20ms", "--", "true"}, "100ms"},
+      {{"run", "a", "--ttl", "99ms", "--", "true"}, "100ms"},
+      {{"run", "a", "--unreachable", "x", "--", "true"}, "--unreachable"},
+      {{"run", "a", "--ttl", "0", "--", "true"}, "ttl"},
       {{"break", "a"}, "--token"},
       {{"local"}, ""},
       {{"status", "a", "b"}, "b"},
   };
   for (const auto& [args, said] : mistakes) {
-    const auto result = holdfast_plain(args, "memory:");
+    const auto result = holdfast_plain(args, server.url());
     std::string line;
     for (const auto& word : args)
       line += word + " ";
@@ -86,10 +134,28 @@ TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
   }
 }
 
+TEST(CliUsage, AnEmptyStoreIsAMistakeAndNotLocal) {
+  const std::string owner(32, 'a');
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"run", "a", "--", "true"},
+                                               {"lock", "a"},
+                                               {"status"},
+                                               {"break", "a", "--token", "1"},
+                                               {"unlock", "a", "--owner", owner},
+                                               {"redlock", "status"}}) {
+    process_options options{.args = args, .env = {{"HOLDFAST_STORE", ""}}};
+    options.args.insert(options.args.begin(), HOLDFAST_BINARY);
+    const auto result = run_program(options);
+    EXPECT_EQ(result.exit, exited(64)) << args[0] << ": " << result.err;
+    EXPECT_TRUE(contains(result.err, "HOLDFAST_STORE")) << result.err;
+    EXPECT_TRUE(contains(result.err, "unset it")) << result.err;
+  }
+}
+
 TEST(CliUsage, DurationsAreReadAsTheyAreWritten) {
-  for (const char* ttl : {"500ms", "30s", "5m", "2h", "45"}) {
+  const redis_server server;
+  for (const char* ttl : {"500ms", "30s", "5m", "2h", "45", "1.5s", "1h30m", "0.5d"}) {
     const auto result =
-        holdfast_plain({"run", "a", "--ttl", ttl, "--wait", "0", "--", "true"}, "memory:");
+        holdfast_plain({"run", "a", "--ttl", ttl, "--wait", "0", "--", "true"}, server.url());
     EXPECT_EQ(result.exit, exited(0)) << ttl << ": " << result.err;
   }
 }
@@ -97,8 +163,8 @@ TEST(CliUsage, DurationsAreReadAsTheyAreWritten) {
 TEST(CliUsage, UnreachableStoreIs69ForEveryVerb) {
   const std::string owner(32, 'a');
   for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"run", "a", "--", "echo", "ran"},
-        {"lock", "a"},
+       {std::vector<std::string>{"run", "a", "--wait", "0", "--", "echo", "ran"},
+        {"lock", "a", "--unreachable", "100ms"},
         {"status"},
         {"status", "a"},
         {"break", "a", "--token", "1"},
@@ -123,13 +189,13 @@ TEST(CliUsage, RefusedCredentialsAre77) {
 TEST(CliUsage, APasswordIsNeverShown) {
   const std::string url = "redis://user:hunter2@127.0.0.1:1";
   const std::vector<std::vector<std::string>> commands{
-      {"run", "a", "--store", url, "--", "true"},
+      {"run", "a", "--store", url, "--wait", "0", "--", "true"},
       {"run", "a", "--stroe", url, "--", "true"},
       {"run", "a", url, "--", "true"},
       {"run", "a", "--ttl", url, "--", "true"},
       {"status", "a", url},
       {"status", "--store", url},
-      {"lock", "a", "--store=" + url},
+      {"lock", "a", "--wait", "0", "--store=" + url},
       {"break", "a", "--store", url, "--token", url},
       {url},
       {"lock", "a", "--store", url + "/not-a-db?what=ever"},
@@ -148,8 +214,8 @@ TEST(CliUsage, APasswordIsNeverShown) {
 }
 
 TEST(CliUsage, APasswordDoesNotStayOnTheCommandLine) {
-  const redis_server server{{.tcp = true, .password = "hunter2"}};
-  const std::string url = "redis://:hunter2@127.0.0.1:" + std::to_string(server.port());
+  const redis_server server{{.tcp = true, .password = "p@hunter2"}};
+  const std::string url = "redis://:p@hunter2@127.0.0.1:" + std::to_string(server.port());
   child_process wrapper{process_options{.args = {HOLDFAST_BINARY, "run", "a", "--store", url, "--",
                                                  "sh", "-c", "echo ready $PPID $$ go; read x"}}};
   auto pids = ready_numbers(wrapper);
@@ -161,6 +227,36 @@ TEST(CliUsage, APasswordDoesNotStayOnTheCommandLine) {
     EXPECT_FALSE(text.empty());
     EXPECT_FALSE(contains(text, "hunter2")) << text;
   }
+}
+
+TEST(CliUsage, TheManualPageSaysWhatHelpSays) {
+  const auto page = holdfast_plain({"--man-page"});
+  EXPECT_EQ(page.exit, exited(0)) << page.err;
+  EXPECT_TRUE(page.out.starts_with(".TH HOLDFAST 1 ")) << page.out.substr(0, 80);
+  for (const char* part : {".SH NAME\n", ".SH \"HOLDFAST RUN\"\n", ".SH \"HOLDFAST LOCAL STOP\"\n",
+                           "\\-\\-max\\-hold", "\\-\\-unreachable", "76 lock lost"}) {
+    EXPECT_TRUE(contains(page.out, part)) << part;
+  }
+}
+
+TEST(CliUsage, TheFolderOfLocalCanBeChosen) {
+  const temp_dir parent;
+  const std::string folder = parent.file("locks");
+  const auto here = [](const std::string& chosen, std::vector<std::string> args) {
+    args.insert(args.begin(), HOLDFAST_BINARY);
+    return run_program({.args = std::move(args),
+                        .env = {{"HOLDFAST_STORE", std::nullopt}, {"HOLDFAST_LOCAL_DIR", chosen}}});
+  };
+  EXPECT_TRUE(contains(here(folder, {"local", "status"}).out, folder));
+  EXPECT_EQ(here(folder, {"run", "a", "--wait", "5s", "--", "true"}).exit, exited(0));
+  const auto shown = here(folder, {"status", "a"});
+  EXPECT_EQ(shown.out, "a: free on local: (" + folder + ")\n") << shown.err;
+  EXPECT_EQ(here(folder, {"local", "stop"}).exit, exited(0));
+
+  const auto nowhere = here("/proc/none/locks", {"run", "a", "--wait", "0", "--", "true"});
+  EXPECT_EQ(nowhere.exit, exited(77)) << nowhere.err;
+  EXPECT_TRUE(contains(nowhere.err, "HOLDFAST_LOCAL_DIR")) << nowhere.err;
+  EXPECT_EQ(here("", {"run", "a", "--wait", "0", "--", "true"}).exit, exited(64));
 }
 
 TEST(CliUsage, BashCompletionKnowsVerbsOptionsAndStores) {

@@ -52,6 +52,19 @@ CONTRACT_IN_TIME(RenewalStopsWhenTheHolderMakesNoProgress) {
   EXPECT_TRUE(b.mutex("orders").try_acquire(patience));
 }
 
+// The holder's own clock ended the lease; the store would keep the lock for half of its TTL more.
+CONTRACT_IN_TIME(ReleaseAfterNoProgressFreesTheLockAtOnce) {
+  constexpr std::chrono::milliseconds ttl = 12s;
+  client a = make_client(lock_options{.ttl = ttl, .margin = ttl / 2, .progress_within = 500ms});
+  client b = make_client(lock_options{.ttl = long_ttl});
+  lease held = a.mutex("orders").acquire();
+  watched_token lost{held.lost()};
+  ASSERT_TRUE(lost.wait());
+  ASSERT_EQ(held.why_lost(), loss::no_progress);
+  EXPECT_EQ(held.release().error().code, errc::lease_lost);
+  EXPECT_TRUE(b.mutex("orders").try_acquire(3s)) << "long before the TTL ends";
+}
+
 CONTRACT_IN_TIME(GateTurnsAwayAnOvertakenHolder) {
   client a = make_client(lock_options{.ttl = short_ttl, .renew = false});
   client b = make_client(lock_options{.ttl = long_ttl});

@@ -84,7 +84,9 @@ TEST_F(ForeignClients, RoomIsNotTakenByOursBeforeItIsOver) {
   auto wait =
       std::async(std::launch::async, [&] { return waits.mutex("orders").try_acquire(patience); });
   ASSERT_TRUE(eventually([&] { return waiting() == 1; }));
-  static_cast<void>(server.command({"HSET", keys.waiters, "room", "9000000000000"}));
+  const auto seconds = server.command({"TIME"});
+  const auto now = std::stoll(seconds.substr(0, seconds.find('\n'))) * 1000;
+  static_cast<void>(server.command({"HSET", keys.waiters, "room", std::to_string(now + 1900)}));
   foreign_gives_it_back();
   client other = direct();
   EXPECT_FALSE(other.mutex("orders").try_acquire()) << "free, but not for us";

@@ -171,6 +171,16 @@ TEST_F(LocalFaults, BrokenFileFromBeforeARestartOfTheHostIsDropped) {
   EXPECT_EQ(refused().code, errc::store_unreachable) << "only once per boot";
 }
 
+// Nothing says that the host restarted, so locks may be held, and what the file has is not dropped.
+TEST_F(LocalFaults, BrokenFileWithoutABootFileIsKept) {
+  ASSERT_TRUE(ensured());
+  kill_server();
+  break_data();
+  ASSERT_TRUE(fs::remove(file("boot")));
+  EXPECT_EQ(refused().code, errc::store_unreachable);
+  EXPECT_EQ(refused().code, errc::store_unreachable) << "the first try kept it as well";
+}
+
 TEST_F(LocalFaults, UnsafeFoldersAreRefused) {
   fs::create_directory(root() + "/target");
   fs::create_directory_symlink(root() + "/target", folder());
@@ -230,6 +240,43 @@ TEST_F(LocalFaults, SomethingElseOnTheSocketIsNotTakenForAServer) {
   EXPECT_EQ(refused().code, errc::incompatible);
   web.join();
   ::close(listener);
+}
+
+// It answers like a Redis server, in a folder of ours, but runs as another user.
+TEST_F(LocalFaults, ServerOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  ASSERT_EQ(::mkdir(folder().c_str(), 0700), 0);
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  file("redis.sock").copy(static_cast<char*>(address.sun_path), sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  int ready[2];
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  const pid_t pid = in_process([&] {
+    // A peer's user is the one that called listen().
+    if (::setuid(65534) != 0 || ::listen(listener, 8) != 0) return false;
+    if (::write(ready[1], "x", 1) != 1) return false;
+    for (;;) {
+      const int one = ::accept(listener, nullptr, nullptr);
+      char request[64];
+      ::recv(one, request, sizeof request, 0);
+      ::send(one, "+PONG\r\n", 7, MSG_NOSIGNAL);
+      ::close(one);
+    }
+  });
+  ::close(ready[1]);
+  char byte = 0;
+  const bool listens = ::read(ready[0], &byte, 1) == 1;
+  const failure what = listens ? refused() : failure{};
+  const bool status_refused = listens && !local_server{folder()}.status();
+  ::kill(pid, SIGKILL);
+  EXPECT_FALSE(succeeded(pid));
+  ::close(ready[0]);
+  ::close(listener);
+  ASSERT_TRUE(listens);
+  EXPECT_EQ(what.code, errc::unsafe_folder) << what.message;
+  EXPECT_TRUE(mentions(what, "65534")) << what.message;
+  EXPECT_TRUE(status_refused);
 }
 
 TEST_F(LocalFaults, PathsThatCannotWorkAreRefusedAtOnce) {

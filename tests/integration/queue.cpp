@@ -141,6 +141,54 @@ TEST_F(Queue, GrantForAnAttemptThatNobodyKnowsIsGivenBack) {
   EXPECT_TRUE(wait.get()) << "the stray grant was released long before its claim TTL";
 }
 
+// Before the connection broke, the attempt learnt of its grant by asking, and the message about
+// that is not taken for a stray grant. With the connection that message is lost: what comes later
+// for the same attempt is another grant, which nobody wants.
+TEST_F(Queue, StrayGrantAfterAReconnectIsGivenBack) {
+  client holder = direct();
+  client waiter = through_proxy({.lock = {.ttl = 4s}});
+  auto held = holder.mutex("orders").try_acquire();
+  auto wait = wait_for(waiter);
+  ASSERT_TRUE(eventually([&] { return waiting() == 1; }));
+  const auto text = server.command({"LINDEX", keys.queue, "0"});
+  proxy.lose_messages(true);
+  held.reset();
+  auto got = wait.get();  // by asking
+  ASSERT_TRUE(got);
+  ASSERT_TRUE(got->release());
+  proxy.lose_messages(false);
+
+  // Another thread of that process waits, and so reads the inbox, before and after the break.
+  auto other = holder.mutex("other").try_acquire();
+  auto reads =
+      std::async(std::launch::async, [&] { return waiter.mutex("other").try_acquire(patience); });
+  const stores::redis::lock_keys other_keys{"other"};
+  const auto others = [&] { return server.command({"LLEN", other_keys.queue}); };
+  ASSERT_TRUE(eventually([&] { return others() == "1"; }));
+  const auto asked = proxy.seen("SUBSCRIBE");
+  ASSERT_NE(server.command({"CLIENT", "KILL", "TYPE", "pubsub"}), "0");
+  ASSERT_TRUE(proxy.await_request("SUBSCRIBE", asked + 1));
+  const auto parsed = stores::redis::queue_entry::parse(text);
+  ASSERT_TRUE(parsed);
+  const std::string inbox{parsed->inbox};
+  ASSERT_TRUE(eventually([&] {
+    return server.command({"PUBSUB", "NUMSUB", inbox}) == inbox + "\n1";
+  }));
+
+  // A late ask of the attempt that is over: it is in line again, and is granted the lock.
+  held = holder.mutex("orders").try_acquire();
+  ASSERT_TRUE(held);
+  auto entry = *parsed;
+  entry.claim = 60s;
+  const auto now = server.command({"TIME"});
+  static_cast<void>(server.command(
+      {"HSET", keys.waiters, text.substr(0, 32), now.substr(0, now.find('\n')) + "999"}));
+  static_cast<void>(server.command({"RPUSH", keys.queue, entry.text()}));
+  EXPECT_TRUE(held->release());
+  EXPECT_TRUE(eventually([&] { return !exists("orders"); })) << "long before its claim TTL";
+  other.reset();
+}
+
 TEST_F(Queue, ForeignHolderIsWaitedForByLooking) {
   client waiter = direct();
   ASSERT_EQ(server.command({"SET", "orders", "somebody", "PX", "60000"}), "OK");

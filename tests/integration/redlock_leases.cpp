@@ -242,6 +242,19 @@ TEST(RedlockLeases, ReleaseThatIsSentAgainLeavesTheNextLockAlone) {
   EXPECT_TRUE(set.servers.await_none_holding("orders"));
 }
 
+// A majority confirmed the release. The node whose connection was cut must be freed all the same.
+TEST(RedlockLeases, ExplicitReleaseIsSentAgainToTheNodeThatWasCutOff) {
+  proxied_redlock set{3};
+  client c = set.warm_client({.lock = {.ttl = 60'000ms, .renew = false}});
+  lease held = c.mutex("orders").acquire();
+  ASSERT_TRUE(set.servers.await_all_holding("orders"));
+  set[0].forget();
+  set[0].inject(fault::cut_before_send, releases);
+  EXPECT_TRUE(held.release());
+  EXPECT_TRUE(set[0].await_faults(1));
+  EXPECT_TRUE(set.servers.await_none_holding("orders")) << "long before its TTL";
+}
+
 // Scenario 16: requests arrive, replies do not.
 TEST(RedlockLeases, LockThatWasGrantedUnheardIsTakenBackUnheard) {
   proxied_redlock set{3, "node_timeout=200"};

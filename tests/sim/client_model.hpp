@@ -46,6 +46,7 @@ struct renewing {
   std::size_t lock;
   core::owner_id id;
   core::duration ttl;
+  fencing_token token{};
 };
 
 // One client, in one life of one process. Calls back once for each call, unless its process dies.

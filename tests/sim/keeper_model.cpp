@@ -37,7 +37,7 @@ void keeper_model::renew() {
     if (deadline == core::never) continue;  // released while it waited here
     earliest = std::min(earliest, deadline);
     asked.push_back(one);
-    held.push_back({one->lock, one->id, one->machine.rule().ttl});
+    held.push_back({one->lock, one->id, one->machine.rule().ttl, one->granted.token});
   }
   if (held.empty()) return;
   renewing_ = true;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -29,7 +30,9 @@ int usage() {
   std::fputs(
       "usage: holdfast_sim [--seeds N] [--seed S] [--mutants] [--mutant NAME]\n"
       "                    [--store redis|redlock] [--threads T]\n"
-      "  --seeds N      run N seeds (default 1000), from --seed on\n"
+      "  --seeds N      run N seeds (default 1000), from --seed on; without it, from a random "
+      "one,\n"
+      "                 which is printed\n"
       "  --seed S       without --seeds: replay this one and print all that happened\n"
       "  --mutants      plant each known bug in turn; each has to be found\n"
       "  --mutant NAME  plant this one\n"
@@ -95,9 +98,19 @@ int replay(std::uint64_t seed, const mutant* planted) {
   return 1;
 }
 
+// Worlds that nobody has looked at yet. Of a size that a person can copy.
+std::uint64_t random_seed() {
+  constexpr std::uint64_t highest = 4'000'000'000;
+  std::random_device source;
+  return std::uniform_int_distribution<std::uint64_t>{1, highest}(source);
+}
+
 int run(const options& how) {
   const auto start = std::chrono::steady_clock::now();
-  const auto first = how.seed.value_or(1);
+  const auto first = how.seed ? *how.seed : random_seed();
+  // Before they run: also a run that hangs or is killed can be repeated.
+  std::printf("seeds from %llu\n", static_cast<unsigned long long>(first));
+  std::fflush(stdout);
   const auto only = how.planted == nullptr ? how.store : how.planted->on;
   const auto got = run_seeds(first, how.seeds.value_or(1000), how.planted, how.threads, only);
   const auto seconds = since(start);

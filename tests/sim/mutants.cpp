@@ -65,7 +65,8 @@ std::vector<mutant> redis_mutants() {
        {{"renew", "redis.call('PEXPIRE', key, ttl)", "redis.call('EXISTS', key)"}}},
       {"renew-any",
        "a renewal extends the lock for whoever has it",
-       {{"renew", "string.sub(held, 1, 33) ~= ARGV[2 * i - 1] .. ';'", "false"}}},
+       {{"renew", "string.sub(held, 1, 33) ~= id .. ';'", "false"},
+        {"renew", "token < first or token > last", "false"}}},
       {"counter-alone",
        "a token is the counter's next, without the clock",
        {{"acquire", token_in_passing, "local token = 0"},
@@ -79,8 +80,8 @@ std::vector<mutant> redis_mutants() {
       {"renew-revives",
        "a renewal brings a missing key back",
        {{"renew", "answer[i + 2] = 0",
-         "redis.call('SET', key, ARGV[2 * i - 1] .. ';holdfast=1;token=1;block=1;', 'PX', ttl)\n"
-         "answer[i + 2] = '1'"}}},
+         "redis.call('SET', key, id .. ';holdfast=1;token=' .. given .. ';block=1;', 'PX', ttl)\n"
+         "answer[i + 2] = given"}}},
   };
 }
 

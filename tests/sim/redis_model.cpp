@@ -63,15 +63,39 @@ redis_model::waiting& redis_model::memory_of(stores::attempt& who) {
 }
 
 redis_model::call redis_model::release_script(std::size_t lock, std::string_view value_begins,
-                                              std::string_view entry) const {
-  return std::make_shared<script_request>(script_request{
-      scripts_.release, four_keys(lock), {std::string{value_begins}, std::string{entry}}});
+                                              std::string_view entry,
+                                              std::string_view spared) const {
+  return std::make_shared<script_request>(
+      script_request{scripts_.release,
+                     four_keys(lock),
+                     {std::string{value_begins}, std::string{entry}, std::string{spared}}});
+}
+
+// As in redis_lock.cpp: a release behind each ask that was not answered, on its own connection.
+std::size_t redis_model::follow_unanswered(std::size_t lock, stores::attempt& who,
+                                           std::string_view spared) {
+  auto& mine = memory_of(who);
+  const auto script = release_script(lock, who.id.text(), mine.entry, spared);
+  std::size_t open = 0;
+  for (const auto& one : mine.unanswered) {
+    if (one.answered() && !one.on->broken()) continue;
+    ++open;
+    if (!one.on->broken()) one.on->post(script, nullptr);
+  }
+  return open;
 }
 
 // ---- asking ------------------------------------------------------------------------------------
 
 void redis_model::ask(std::size_t lock, stores::attempt& who, core::time_point until,
-                      on_answer done) {
+                      on_answer given) {
+  auto done = [this, lock, &who, given = std::move(given)](result<core::answer> answer) {
+    const auto* granted = answer ? std::get_if<core::grant>(&*answer) : nullptr;
+    if (granted != nullptr && who.memory && !memory_of(who).unanswered.empty()) {
+      follow_unanswered(lock, who, stores::redis::value_begins(who.id, granted->token));
+    }
+    given(std::move(answer));
+  };
   if (auto granted = take_delivered(who)) return done(core::answer{*granted});
   auto what = std::make_shared<asking>(
       asking{lock, &who, until, std::move(done), who.may_wait && inbox_ != nullptr});
@@ -163,7 +187,7 @@ void redis_model::read_answer(const std::shared_ptr<asking>& what, const reply& 
   if (fields[1].integer >= 0) busy.remaining = std::chrono::milliseconds{fields[1].integer};
   if (kind == 2) {
     memory_of(who).place.queued(counted_from, number(fields[3].text));
-    if (fields[4].integer != 1) busy.ask_within = who.claim_ttl / core::asks_per_claim;
+    if (fields[4].integer != 1) busy.ask_within = core::ask_within(who.claim_ttl);
   } else {
     const auto id =
         core::owner_id::parse(std::string_view{value}.substr(0, core::owner_id::digits));
@@ -314,14 +338,8 @@ void redis_model::by_id_again(const std::shared_ptr<releasing_by_id>& what) {
 void redis_model::withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
                            on_removal done) {
   if (without_.withdrawing) return done(core::removal::gone);
-  auto& mine = memory_of(who);
-  const auto script = release_script(lock, who.id.text(), mine.entry);
-  std::size_t open = 0;
-  for (const auto& one : mine.unanswered) {
-    if (one.answered() && !one.on->broken()) continue;
-    ++open;
-    if (!one.on->broken()) one.on->post(script, nullptr);
-  }
+  const auto open = follow_unanswered(lock, who, {});
+  const auto script = release_script(lock, who.id.text(), memory_of(who).entry);
   by_id(script, until, false, [this, &who, open, done = std::move(done)](auto said) {
     waiters_.erase(who.id);
     if (!said) return done(std::move(said));
@@ -360,6 +378,7 @@ void redis_model::renew(const std::vector<renewing>& leases, core::time_point un
     script->keys.push_back(keys_of(one.lock).lock);
     script->args.emplace_back(one.id.text());
     script->args.push_back(milliseconds_text(one.ttl));
+    script->args.push_back(std::to_string(one.token.value()));
   }
   const auto counted_from = in_.now();
   renewals_.run(

@@ -79,7 +79,8 @@ class redis_model final : public client_model {
 
   [[nodiscard]] static waiting& memory_of(stores::attempt& who);
   [[nodiscard]] call release_script(std::size_t lock, std::string_view value_begins,
-                                    std::string_view entry) const;
+                                    std::string_view entry, std::string_view spared = {}) const;
+  std::size_t follow_unanswered(std::size_t lock, stores::attempt& who, std::string_view spared);
   [[nodiscard]] std::optional<core::grant> take_delivered(stores::attempt& who);
   void ask_once(const std::shared_ptr<asking>& what);
   void read_answer(const std::shared_ptr<asking>& what, const reply& said,

@@ -49,7 +49,7 @@ bool contains(const std::string& request, std::string_view matching) {
 }  // namespace
 
 fault_proxy::fault_proxy(endpoint upstream, listen_on kind)
-    : upstream_{std::move(upstream)}, kind_{kind}, wake_{::eventfd(0, EFD_CLOEXEC)} {
+    : kind_{kind}, wake_{::eventfd(0, EFD_CLOEXEC)}, upstream_{std::move(upstream)} {
   listen();
   thread_ = std::thread{[this] { run(); }};
 }
@@ -174,6 +174,11 @@ void fault_proxy::serve_new(bool on) {
 void fault_proxy::lose_messages(bool on) {
   const std::lock_guard lock{mutex_};
   lose_messages_ = on;
+}
+
+void fault_proxy::lead_to(endpoint upstream) {
+  const std::lock_guard lock{mutex_};
+  upstream_ = std::move(upstream);
 }
 
 void fault_proxy::cut_all() {

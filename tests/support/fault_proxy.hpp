@@ -60,6 +60,8 @@ class fault_proxy {
   // Whether what a server says unasked (messages of a subscription) is lost.
   void lose_messages(bool on);
   void cut_all();
+  // Where connections that are made from now on lead to: the others stay where they are.
+  void lead_to(endpoint upstream);
 
   // Requests that came so far and contain `matching`, whatever was done to them.
   [[nodiscard]] std::size_t seen(std::string_view matching = {}) const;
@@ -117,7 +119,6 @@ class fault_proxy {
   static void close_fd(int& fd);
   static void drop(link& on);
 
-  const endpoint upstream_;
   const listen_on kind_;
   temp_dir folder_;
   std::uint16_t port_ = 0;
@@ -125,6 +126,7 @@ class fault_proxy {
   int wake_ = -1;
 
   mutable std::mutex mutex_;  // all below
+  endpoint upstream_;
   mutable std::condition_variable changed_;
   std::list<rule> rules_;
   std::list<link> links_;

@@ -138,7 +138,8 @@ class session_lock final : public stores::store_lock {
     return fail(errc::not_held, "the lock is not held with token " + to_string(token));
   }
 
-  result<stores::renewal> extend(const owner_id& id, duration ttl, time_point until) override {
+  result<stores::renewal> extend(const owner_id& id, fencing_token /*token*/, duration ttl,
+                                 time_point until) override {
     while (true) {
       const auto session = link_->open_session(ttl, until);
       if (!session) return fail(session.error());

@@ -221,8 +221,9 @@ TEST(AcquireMachine, UnreachableStoreIsGivenUpAtTheLimitHoweverLongTheWait) {
     step = machine.on_failure(of(errc::store_unreachable), now);
   }
   EXPECT_DONE(step, failed);
-  EXPECT_GE(now, start + 1s + 5s - 250ms);
-  EXPECT_LT(now, start + 1s + 5s);
+  // From when it was asked first, not from when that was found to have failed.
+  EXPECT_GE(now, start + 5s - 250ms);
+  EXPECT_LT(now, start + 5s);
 }
 
 TEST(AcquireMachine, AnAnswerStartsTheUnreachableLimitAnew) {

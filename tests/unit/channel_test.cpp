@@ -48,7 +48,7 @@ TEST_F(Channel, ErrorReplyIsAReplyNotAFailure) {
   once_heard([&] { server_says("-LOADING\r\n"); });
   const auto answer = connection_->call(ping, soon(), true);
   ASSERT_TRUE(answer);
-  EXPECT_EQ((*answer)->type, REDIS_REPLY_ERROR);
+  EXPECT_EQ((*answer)->type, stores::redis::reply_kind::error);
   EXPECT_FALSE(connection_->broken());
 }
 
@@ -217,6 +217,15 @@ TEST_F(Channel, ManyCallersEachGetTheirOwnReply) {
   EXPECT_EQ(wrong, (std::array<int, callers>{}));
   EXPECT_EQ(connection_->sent(), std::uint64_t{callers * calls});
   EXPECT_TRUE(connection_->idle());
+}
+
+// A caller whose connection took no more bytes looked at neither: it spun until the socket did.
+TEST_F(Channel, RepliesAreReadWhileTheSocketTakesNoMore) {
+  const std::string more_than_fits(std::size_t{16} * 1024 * 1024, 'x');
+  ASSERT_NE(connection_->post(more_than_fits, nullptr), 0U);
+  server_says("+OK\r\n+PONG\r\n");
+  const auto answer = connection_->call(ping, soon(), true);
+  ASSERT_TRUE(answer) << answer.error().message;
 }
 
 }  // namespace holdfast::test

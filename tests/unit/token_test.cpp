@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <latch>
+#include <sstream>
 #include <thread>
 #include <unordered_set>
 #include <vector>
@@ -14,6 +15,12 @@
 #include <holdfast/token.hpp>
 
 namespace holdfast::test {
+
+TEST(FencingToken, IsWrittenToStreamsInDecimal) {
+  std::ostringstream text;
+  text << std::hex << fencing_token{1731936000000001};
+  EXPECT_EQ(text.str(), "1731936000000001");
+}
 
 TEST(FencingToken, ComparesAndPrintsAsItsNumber) {
   constexpr std::uint64_t largest = (std::uint64_t{1} << 53) - 1;

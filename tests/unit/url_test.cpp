@@ -190,9 +190,22 @@ TEST(Url, BadPartsAreNamed) {
   for (const auto port : {"", "0", "65536", "x", "-1", "1x", " 1", "99999999999"}) {
     expect_bad("redis://db:"s + port, "port");
   }
-  for (const auto database : {"x", "-1", "1000001", "1/2"}) {
+  for (const auto database : {"x", "-1", "1000001", "99999999999", "1/2"}) {
     expect_bad("redis://db/"s + database, "database");
   }
+}
+
+TEST(Url, SeveralHostsForOneServerSuggestRedlock) {
+  for (const auto* hosts : {"a,b", "a:6379,b:6379", "a:1,b:2,c:3/1", "u:p@a:1,b:2"}) {
+    expect_bad("redis://"s + hosts, "redlock://");
+  }
+}
+
+TEST(Url, WhiteSpaceAtTheEndIsIgnored) {
+  EXPECT_EQ(good("redis://db.example:7000/2\n").database, 2);
+  EXPECT_EQ(good("redis://db.example\r\n").host, "db.example");
+  EXPECT_EQ(good("unix:/run/redis.sock \n").path, "/run/redis.sock");
+  EXPECT_EQ(good("redis://db.example?prefix=a:\n").prefix, "a:");
 }
 
 TEST(Url, BadOptionsAreNamed) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <climits>
+#include <cstdlib>
 #include <system_error>
 
 #include "runtime/clock.hpp"
@@ -23,6 +24,16 @@ tl::unexpected<failure> unsafe(const std::string& path, const std::string& why) 
 }
 
 std::string say(int error) { return std::generic_category().message(error); }
+
+// What to do where the usual place cannot be written to.
+std::string elsewhere(int error) {
+  if (error != EROFS && error != ENOSPC && error != EDQUOT && error != EACCES && error != EPERM &&
+      error != ENOENT) {
+    return {};
+  }
+  return "; make room, or set HOLDFAST_LOCAL_DIR to a folder of your own, the same for every "
+         "process that shares the locks";
+}
 
 std::string parent_of(const std::string& path) {
   const auto slash = path.rfind('/');
@@ -73,7 +84,13 @@ result<void> check_folder(const std::string& path, int folder) {
 
 }  // namespace
 
-std::string default_folder() { return "/tmp/holdfast-" + std::to_string(::geteuid()); }
+std::string default_folder() {
+  // Not from a program with more rights than its caller: the caller must not choose for it.
+  if (const char* const chosen = ::secure_getenv("HOLDFAST_LOCAL_DIR"); chosen != nullptr) {
+    return chosen;
+  }
+  return "/tmp/holdfast-" + std::to_string(::geteuid());
+}
 
 result<runtime::unique_fd> open_folder(const std::string& path, if_absent absent) {
   if (path.size() < 2 || path.front() != '/' || path.back() == '/') {
@@ -84,7 +101,7 @@ result<runtime::unique_fd> open_folder(const std::string& path, if_absent absent
   if (!folder && errno == ENOENT) {
     if (absent == if_absent::leave) return folder;
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-      return unsafe(path, "it cannot be made: " + say(errno));
+      return unsafe(path, "it cannot be made: " + say(errno) + elsewhere(errno));
     }
     folder.reset(::open(path.c_str(), flags));
   }
@@ -118,7 +135,7 @@ result<file_lock> file_lock::open_start_lock(int folder) {
       ::openat(folder, lock_file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (!fd)
     return fail(errc::unsafe_folder,
-                std::string{"local: cannot open its lock file: "} + say(errno));
+                std::string{"local: cannot open its lock file: "} + say(errno) + elsewhere(errno));
   return file_lock{std::move(fd), true};
 }
 

@@ -22,7 +22,8 @@ inline constexpr const char* lock_file = "lock";
 inline constexpr const char* boot_file = "boot";
 
 // "/tmp/holdfast-<uid>", from the effective user id alone: cron, a shell and a service have
-// different environments (TMPDIR, HOME, XDG_RUNTIME_DIR) and must meet at one server.
+// different environments (TMPDIR, HOME, XDG_RUNTIME_DIR) and must meet at one server. Only who sets
+// HOLDFAST_LOCAL_DIR, which has no other meaning, chooses another, and must do so for all of them.
 [[nodiscard]] std::string default_folder();
 
 enum class if_absent { create, leave };

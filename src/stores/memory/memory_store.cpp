@@ -147,15 +147,19 @@ class memory_lock final : public store_lock {
     return {};
   }
 
-  result<renewal> extend(const core::owner_id& id, core::duration ttl,
+  result<renewal> extend(const core::owner_id& id, fencing_token token, core::duration ttl,
                          core::time_point until) override {
     static_cast<void>(until);
     const std::lock_guard guard{space_->m};
     const auto now = runtime::now();
     if (!entry_.held(now)) return renewal{false, loss::deleted, {}, {}, {}};
     if (entry_.id != id) return renewal{false, loss::taken, {}, {}, {}};
+    const auto granted = entry_.who.token;
+    if (token != fencing_token{} && token != granted) {
+      return renewal{false, loss::taken, {}, {}, {}};
+    }
     entry_.expires = std::max(entry_.expires, now + ttl);  // never shorter
-    return renewal{true, loss::none, ttl, now, entry_.who.token};
+    return renewal{true, loss::none, ttl, now, granted};
   }
 
   [[nodiscard]] static lock_status status_of(std::string name, const entry& of) {
@@ -205,7 +209,7 @@ class memory_store final : public store {
     std::vector<renewal> all;
     all.reserve(leases.size());
     for (const auto& one : leases) {
-      all.push_back(*one.lock->extend(one.id, one.ttl, until));  // cannot fail
+      all.push_back(*one.lock->extend(one.id, one.token, one.ttl, until));  // cannot fail
     }
     return all;
   }

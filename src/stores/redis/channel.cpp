@@ -33,8 +33,7 @@ channel::channel(runtime::unique_fd fd, std::string node, core::duration spin,
     : fd_{std::move(fd)},
       node_{std::move(node)},
       spin_{has_spare_core() ? spin : core::duration::zero()},
-      posted_patience_{posted_patience},
-      reader_{::redisReaderCreate()} {}
+      posted_patience_{posted_patience} {}
 
 channel::~channel() { break_off("the client is closed"); }
 
@@ -235,8 +234,7 @@ runtime::io_outcome channel::poll_briefly(char* into, std::size_t room) {
 // Replies that nobody waits for come first: to be woken by each of them would cost a sleep and a
 // wake-up more. Never asks for more bytes than are sure to come.
 void channel::sleep_through(std::size_t posted) {
-  const bool between_replies = reader_->ridx < 0 && reader_->pos == reader_->len;
-  const int bytes = between_replies
+  const int bytes = reader_.between_replies()
                         ? static_cast<int>((std::min(posted, in_flight_max) + 1) * reply_bytes_min)
                         : 1;
   if (bytes == bytes_that_wake_) return;
@@ -267,32 +265,27 @@ channel::read_result channel::read_replies(lock& held, core::time_point until, b
       held.lock();
       return read_result::nothing;
     }
-    if (blocked) break;  // perhaps the socket takes more now; the caller sends and comes back
     read = runtime::receive_some(fd_.get(), chunk.data(), chunk.size());
+    if (blocked) break;  // perhaps the socket takes more now; the caller sends and comes back
   }
   const auto got = read.bytes;
   const int error = read.error;
 
   std::deque<reply> replies;
-  std::string garbled;
+  std::string_view garbled;
   if (got > 0) {
-    // Only the leader touches the reader. Fails only on what is not the Redis protocol.
-    if (::redisReaderFeed(reader_.get(), chunk.data(), got) != REDIS_OK) garbled = reader_->errstr;
-    while (garbled.empty()) {
-      void* one = nullptr;
-      if (::redisReaderGetReply(reader_.get(), &one) != REDIS_OK) {
-        garbled = reader_->errstr;
-      } else if (one == nullptr) {
-        break;
-      } else {
-        replies.emplace_back(static_cast<redisReply*>(one));
-      }
+    // Only the leader touches the reader.
+    reader_.feed({chunk.data(), got});
+    while (auto one = reader_.next()) {
+      // No answer to anything: taking it for one would shift all that follow.
+      if (one->type != reply_kind::push) replies.push_back(std::move(one));
     }
+    garbled = reader_.trouble();
   }
   held.lock();
   deliver(held, replies);
   if (!garbled.empty()) {
-    break_locked(held, "the server does not speak the Redis protocol", errc::incompatible);
+    break_locked(held, std::string{garbled}, errc::incompatible);
     return read_result::failed;
   }
   if (error != 0) {

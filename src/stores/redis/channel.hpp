@@ -79,6 +79,8 @@ class channel {
   // A caller gave up waiting for a reply: the connection may be stuck.
   [[nodiscard]] bool suspect() const noexcept { return suspect_.load(); }
   void break_off(const std::string& why);
+  // The server at its end is the wrong one by now: nothing new goes there.
+  void doubt() noexcept { suspect_ = true; }
 
   // Gives the connection away, for another use than commands and replies. Only when idle.
   [[nodiscard]] runtime::unique_fd take();
@@ -132,7 +134,7 @@ class channel {
   const std::string node_;
   const core::duration spin_;
   const core::duration posted_patience_;
-  const reply_reader reader_;  // the leader's
+  reply_reader reader_;  // the leader's
 
   std::atomic<bool> broken_{false};
   std::atomic<bool> suspect_{false};

@@ -41,10 +41,12 @@ std::optional<grant_message> parse_grant(std::string_view payload) {
   return grant;
 }
 
-inbox::inbox(link& via, std::function<void(const grant_message&)> stray)
+inbox::inbox(link& via, std::function<void(const grant_message&)> stray,
+             std::function<void()> last_left)
     : via_{via},
       name_{std::string{inbox_prefix} + std::string{runtime::fresh_owner().text()}},
-      stray_{std::move(stray)} {}
+      stray_{std::move(stray)},
+      last_left_{std::move(last_left)} {}
 
 bool inbox::is_open() {
   const lock held{m_};
@@ -76,18 +78,16 @@ result<inbox::subscription> inbox::subscribe(core::time_point until) const {
   if (runtime::send_some(fd->get(), subscribe.bytes()).bytes != subscribe.bytes().size()) {
     return fail(errc::store_unreachable, "cannot subscribe at " + via_.node());
   }
-  reply_reader reader{::redisReaderCreate()};
+  reply_reader reader;
   std::array<char, 512> chunk{};
   for (;;) {
-    void* got = nullptr;
-    if (::redisReaderGetReply(reader.get(), &got) != REDIS_OK) {
-      return fail(errc::incompatible, via_.node() + " does not speak the Redis protocol");
-    }
-    if (got != nullptr) {
-      const reply answer{static_cast<redisReply*>(got)};
-      if (answer->type != REDIS_REPLY_ERROR) break;
+    if (const auto answer = reader.next()) {
+      if (answer->type != reply_kind::error) break;
       return fail(errc::not_permitted,
                   via_.node() + " refuses SUBSCRIBE: waiting falls back to polling");
+    }
+    if (!reader.trouble().empty()) {
+      return fail(errc::incompatible, via_.node() + ": " + std::string{reader.trouble()});
     }
     if (runtime::wait_ready(fd->get(), POLLIN, until) != runtime::readiness::ready) {
       return fail(errc::store_unreachable, "no answer to SUBSCRIBE from " + via_.node());
@@ -96,7 +96,7 @@ result<inbox::subscription> inbox::subscribe(core::time_point until) const {
     if (read.error != 0) {
       return fail(errc::store_unreachable, runtime::describe_io_error(read.error));
     }
-    ::redisReaderFeed(reader.get(), chunk.data(), read.bytes);
+    reader.feed({chunk.data(), read.bytes});
   }
   return subscription{std::move(*fd), std::move(reader)};
 }
@@ -118,22 +118,47 @@ void inbox::close() {
 void inbox::expect(const core::owner_id& id) {
   const lock held{m_};
   waiters_.try_emplace(id);
+  used_ = true;
 }
 
 void inbox::forget(const core::owner_id& id) {
-  const lock held{m_};
-  waiters_.erase(id);
+  {
+    const lock held{m_};
+    if (waiters_.erase(id) == 0 || !waiters_.empty()) return;
+  }
+  last_left_();
+}
+
+bool inbox::rest() {
+  lock held{m_};
+  if (!connection_) return true;
+  if (std::exchange(used_, false) || !waiters_.empty() || someone_reads_) return false;
+  someone_reads_ = true;
+  read_once(held, core::time_point{});
+  someone_reads_ = false;
+  if (!waiters_.empty()) {
+    wake_another();
+    return false;
+  }
+  disconnect();
+  return true;
 }
 
 void inbox::settle(const core::owner_id& id, fencing_token token) {
+  if (settle_locked(id, token)) last_left_();
+}
+
+// True if nobody waits any more.
+bool inbox::settle_locked(const core::owner_id& id, fencing_token token) {
   const lock held{m_};
   const auto found = waiters_.find(id);
   const bool came =
       found != waiters_.end() && found->second.granted && found->second.granted->token >= token;
-  waiters_.erase(id);
-  if (came || !connection_ || settled_.add(id, token)) return;
+  const bool last = waiters_.erase(id) > 0 && waiters_.empty();
+  if (came || !connection_ || settled_.add(id, token)) return last;
   disconnect();
   bell_.ring();
+  return last;
 }
 
 std::optional<grant_message> inbox::take(const core::owner_id& id) {
@@ -196,18 +221,11 @@ void inbox::read_once(lock& held, core::time_point until) {
   if (connection != connection_) return;
   if (read.error != 0) return disconnect();
   if (read.bytes == 0) return;
-  ::redisReaderFeed(reader_.get(), chunk.data(), read.bytes);
+  reader_.feed({chunk.data(), read.bytes});
   std::vector<grant_message> strays;
-  for (;;) {
-    void* got = nullptr;
-    if (::redisReaderGetReply(reader_.get(), &got) != REDIS_OK) {
-      disconnect();
-      break;
-    }
-    if (got == nullptr) break;
-    const reply message{static_cast<redisReply*>(got)};
+  while (const auto message = reader_.next())
     deliver(*message, strays);
-  }
+  if (!reader_.trouble().empty()) disconnect();
   if (strays.empty()) return;
   held.unlock();
   for (const auto& one : strays)
@@ -215,7 +233,7 @@ void inbox::read_once(lock& held, core::time_point until) {
   held.lock();
 }
 
-void inbox::deliver(const redisReply& message, std::vector<grant_message>& strays) {
+void inbox::deliver(const reply_value& message, std::vector<grant_message>& strays) {
   const auto fields = elements_of(message);
   if (fields.size() != 3 || text_of(*fields[0]) != "message") return;
   auto grant = parse_grant(text_of(*fields[2]));

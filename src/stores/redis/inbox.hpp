@@ -34,8 +34,13 @@ struct grant_message {
 // another wakes that one. Messages are hints: whoever waits asks again in time anyway.
 class inbox {
  public:
+  // Open, but nobody waited for so long: rest() is due.
+  static constexpr core::duration rest_after = std::chrono::seconds{1};
+
   // `stray`: called with a grant that nobody here waits for, to be given back at once.
-  inbox(link& via, std::function<void(const grant_message&)> stray);
+  // `last_left`: nobody waits any more, so nobody reads; rest() in a while.
+  inbox(link& via, std::function<void(const grant_message&)> stray,
+        std::function<void()> last_left);
   inbox(const inbox&) = delete;
   inbox& operator=(const inbox&) = delete;
 
@@ -44,6 +49,10 @@ class inbox {
   [[nodiscard]] bool is_open();
   [[nodiscard]] result<void> open(core::time_point until);
   void close();
+
+  // Unless somebody has waited since the last call: gives back what came for nobody, and closes. A
+  // waiter without an inbox is passed over at once. False: not yet, call again.
+  [[nodiscard]] bool rest();
 
   // An attempt is about to join a queue, or has left it.
   void expect(const core::owner_id& id);
@@ -72,13 +81,15 @@ class inbox {
   };
   [[nodiscard]] result<subscription> subscribe(core::time_point until) const;
   void read_once(lock& held, core::time_point until);
-  void deliver(const redisReply& message, std::vector<grant_message>& strays);
+  void deliver(const reply_value& message, std::vector<grant_message>& strays);
+  [[nodiscard]] bool settle_locked(const core::owner_id& id, fencing_token token);
   void wake_another();
   void disconnect();
 
   link& via_;
   const std::string name_;
   const std::function<void(const grant_message&)> stray_;
+  const std::function<void()> last_left_;
   const runtime::bell bell_;  // wakes the one who reads
 
   std::mutex opening_;
@@ -93,6 +104,7 @@ class inbox {
   std::map<core::owner_id, waiter> waiters_;
   core::settled_ids settled_;
   bool someone_reads_ = false;
+  bool used_ = false;  // since rest() was called last
 };
 
 }  // namespace holdfast::stores::redis

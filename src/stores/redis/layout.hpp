@@ -11,7 +11,8 @@
 //
 //   holdfast:{<tag>}:queue:<key>    a list of who waits, first come first; gone when nobody does
 //   holdfast:{<tag>}:waiters:<key>  a hash: when each of them was last heard of; with
-//                                   foreign=share also hands, began and room (leave_room.lua)
+//                                   foreign=share also hands, began and room (leave_room.lua);
+//                                   mute, if a message to a waiter was refused (hand_over.lua)
 //   holdfast:inbox:<32 hex>         a channel for each client: grants are sent there
 //
 // A version shares locks with the one before and the one after it. Further apart is an error.
@@ -35,6 +36,8 @@ inline constexpr int layout_readable_max = layout_written + 1;
 
 // Keys of our own start so; a lock may not.
 inline constexpr std::string_view reserved_prefix = "holdfast:{";
+// What a server has that votes in a quorum (stores/redlock).
+inline constexpr std::string_view quorum_record_key = "holdfast:{redlock}:node";
 
 [[nodiscard]] unsigned hash_slot(std::string_view key) noexcept;
 // Three letters whose hash slot this is. Part of the stored layout: the same for ever.

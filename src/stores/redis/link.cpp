@@ -6,6 +6,7 @@
 
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
+#include "stores/redis/layout.hpp"
 #include "stores/redis/server_error.hpp"
 
 namespace holdfast::stores::redis {
@@ -22,7 +23,7 @@ constexpr core::duration retired_age_max = std::chrono::seconds{30};
 // A crowd is one for this many requests more: between two batches of replies nobody seems to call.
 constexpr int crowd_memory = 64;
 
-bool is_error(const redisReply& r) { return r.type == REDIS_REPLY_ERROR; }
+bool is_error(const reply_value& r) { return r.type == reply_kind::error; }
 
 // Some servers repeat the arguments of a command they refuse, and those of AUTH are secrets.
 std::string_view without_arguments(std::string_view said) {
@@ -59,10 +60,14 @@ class link::use {
   use(const use&) = delete;
   use& operator=(const use&) = delete;
   ~use() {
-    const std::lock_guard guard{owner_.m_};
-    --on_->users;
-    --owner_.callers_;
-    if (on_->broken() || on_->suspect()) owner_.drop_unfit();
+    {
+      const std::lock_guard guard{owner_.m_};
+      --on_->users;
+      --owner_.callers_;
+      if (on_->broken() || on_->suspect()) owner_.drop_unfit();
+      if (!on_->broken() || owner_.closed_) return;
+    }
+    if (owner_.tell_.doubtful) owner_.tell_.doubtful();
   }
 
  private:
@@ -187,8 +192,38 @@ result<reply> link::run(const script_call& script, core::time_point until, const
     posted_before_ = nullptr;
     answer = exchange(script.by_source(), until, used != nullptr ? *used : behind, used);
   }
-  if (answer && is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
+  if (answer && is_error(**answer)) return fail(refused(text_of(**answer)));
   return answer;
+}
+
+failure link::refused(std::string_view said) {
+  if (says_demoted(said) && tell_.demoted) tell_.demoted();
+  return translate_error(said, where_.node);
+}
+
+std::vector<std::shared_ptr<channel>> link::connections() {
+  const std::lock_guard guard{m_};
+  drop_unfit();
+  return channels_;
+}
+
+void link::dismiss(channel& ended) {
+  // Replies that came before the end are still to be read, by whoever waits for them.
+  if (ended.idle()) {
+    ended.break_off("the server closed it");
+  } else {
+    ended.doubt();
+  }
+  const std::lock_guard guard{m_};
+  drop_unfit();
+}
+
+void link::renounce() {
+  const std::lock_guard guard{m_};
+  for (const auto& one : channels_)
+    one->doubt();
+  drop_unfit();
+  posted_before_ = nullptr;
 }
 
 namespace {
@@ -229,7 +264,7 @@ trace link::post(const script_call& script, const trace& behind, channel::on_rep
   const bool known = posted_before_.load() == which;
   const auto position =
       on->post(known ? script.by_hash() : script.by_source(), std::move(done), before);
-  if (position == 0) return {};
+  if (position == 0) return on->broken() ? trace{} : trace{on, 0};
   posted_before_ = which;
   return {on, position};
 }
@@ -280,6 +315,7 @@ result<std::shared_ptr<channel>> link::connect(core::time_point until) {
     }
   }
   if (came_back && tell_.reconnected) tell_.reconnected();
+  if (came_back && tell_.doubtful) tell_.doubtful();
   return fresh;
 }
 
@@ -328,6 +364,12 @@ result<void> link::greet(channel& fresh, core::time_point until) const {
         return fail(errc::incompatible,
                     where_.node + " is a Sentinel, not a server that keeps data: name the master");
       }
+      if (text_of(*fields[i]) == "mode" && text_of(*fields[i + 1]) == "cluster") {
+        return fail(errc::incompatible,
+                    where_.node +
+                        " is part of a Redis cluster, which Holdfast does not support yet: "
+                        "name a server without cluster-enabled");
+      }
     }
   }
   if (where_.database != 0) {
@@ -337,7 +379,20 @@ result<void> link::greet(channel& fresh, core::time_point until) const {
     if (!answer) return fail(std::move(answer.error()));
     if (is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
   }
-  return {};
+  return where_.refuse_voters ? check_no_voter(fresh, until) : result<void>{};
+}
+
+result<void> link::check_no_voter(channel& fresh, core::time_point until) const {
+  command exists{2};
+  exists.arg("EXISTS").arg(quorum_record_key);
+  const auto answer = fresh.call(exists.bytes(), until, true);
+  if (!answer) return fail(answer.error());
+  // A user that may not look may lock all the same: access rules name the keys of locks.
+  if ((*answer)->type != reply_kind::integer || (*answer)->integer == 0) return {};
+  return fail(errc::incompatible,
+              where_.node +
+                  " is a node of a quorum, and a lock on it alone excludes no user of the "
+                  "quorum: use the redlock:// URL, or a server of its own");
 }
 
 void link::flush(core::time_point until) {

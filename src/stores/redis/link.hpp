@@ -27,6 +27,9 @@ struct endpoint {
   std::string user;
   std::string password;
   int database = 0;
+  // Not a server that votes in a quorum: its locks and those of one server exclude nobody of the
+  // other kind.
+  bool refuse_voters = false;
 };
 
 struct link_limits {
@@ -74,6 +77,10 @@ class link {
   struct hooks {
     std::function<void()> reconnected;
     std::function<void()> retired;  // a connection is being given up: sweep() soon
+    // The server is not the master any more, though connections to it work.
+    std::function<void()> demoted;
+    // A connection was made, or found broken: the server may have come back without its data.
+    std::function<void()> doubtful;
   };
 
   link(endpoint where, link_limits limits, hooks tell);
@@ -93,10 +100,18 @@ class link {
   // A connection of its own, logged in, for a use that is not ours.
   [[nodiscard]] result<runtime::unique_fd> open_apart(core::time_point until) const;
 
-  // Sends without waiting, if a connection is open; nothing otherwise. `done` as channel::post().
-  // `before` as there, too.
+  // Sends without waiting, if a connection is open; nothing otherwise. Position 0: there are too
+  // many requests under way, and it was not sent. `done` and `before` as channel::post().
   [[nodiscard]] trace post(const script_call& script, const trace& behind, channel::on_reply done,
                            std::string_view before = {});
+
+  // Uses no connection that there is now for anything new: behind the same address may be another
+  // server.
+  void renounce();
+
+  // Those that are in use, and what to do with one whose end was noticed by watching it.
+  [[nodiscard]] std::vector<std::shared_ptr<channel>> connections();
+  void dismiss(channel& ended);
 
   // Reads replies that nobody waits for and closes connections that are given up.
   // True while there is more of that to come.
@@ -126,6 +141,8 @@ class link {
                                                       const trace& behind, core::time_point until);
   [[nodiscard]] result<std::shared_ptr<channel>> connect(core::time_point until);
   [[nodiscard]] result<void> greet(channel& fresh, core::time_point until) const;
+  [[nodiscard]] result<void> check_no_voter(channel& fresh, core::time_point until) const;
+  [[nodiscard]] failure refused(std::string_view said);
   void drop_unfit();
 
   const endpoint where_;

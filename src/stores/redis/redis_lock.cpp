@@ -57,15 +57,16 @@ std::array<std::string_view, 4> redis_lock::keys() const noexcept {
   return {keys_.lock, keys_.slot, keys_.queue, keys_.waiters};
 }
 
-script_call redis_lock::release_script(const core::owner_id& id, std::string_view entry) const {
+script_call redis_lock::release_script(const core::owner_id& id, std::string_view entry,
+                                       std::string_view spared) const {
   if (!server_->share_with_foreign) {
-    const std::array<std::string_view, 2> args{id.text(), entry};
+    const std::array<std::string_view, 3> args{id.text(), entry, spared};
     return {scripts::release, keys(), args};
   }
   static const auto hands = std::to_string(core::share_after_hands);
   static const auto time = milliseconds_text(core::share_after);
   const auto room = milliseconds_text(core::room_for_foreign(runtime::random_bits()));
-  const std::array<std::string_view, 5> args{id.text(), entry, hands, time, room};
+  const std::array<std::string_view, 6> args{id.text(), entry, spared, hands, time, room};
   return {scripts::release, keys(), args};
 }
 
@@ -81,6 +82,16 @@ void redis_lock::release_answered(const core::owner_id& id) {
 }
 
 result<core::answer> redis_lock::ask(attempt& who, core::time_point until) {
+  auto answer = ask_or_take(who, until);
+  const auto* granted = answer ? std::get_if<core::grant>(&*answer) : nullptr;
+  // An earlier ask that arrives only after this grant was given back must not take the lock again.
+  if (granted != nullptr && who.memory) {
+    static_cast<void>(follow_unanswered(who, value_begins(who.id, granted->token)));
+  }
+  return answer;
+}
+
+result<core::answer> redis_lock::ask_or_take(attempt& who, core::time_point until) {
   if (auto granted = take_delivered(who)) return core::answer{*granted};
   bool joining = who.may_wait && server_->grants.is_open();
   for (int calls = 0; calls < hand_over_calls_max; ++calls) {
@@ -158,7 +169,7 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core:
   return read_answer(who, **answer, counted_from, releases.ids, *server_);
 }
 
-result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply& answer,
+result<redis_lock::asked> redis_lock::read_answer(attempt& who, const reply_value& answer,
                                                   core::time_point counted_from,
                                                   const std::vector<core::owner_id>& releasing,
                                                   server& on) {
@@ -189,7 +200,7 @@ result<redis_lock::asked> redis_lock::read_answer(attempt& who, const redisReply
   if (queued) {
     memory_of(who, on).place.queued(counted_from, read_token(text_of(*fields[3])).value());
     const bool must_look = fields[4]->integer == 1;
-    if (!must_look) busy.ask_within = who.claim_ttl / core::asks_per_claim;
+    if (!must_look) busy.ask_within = core::ask_within(who.claim_ttl);
   } else {
     const auto id = core::owner_id::parse(value.substr(0, core::owner_id::digits));
     const bool ours = id && std::find(releasing.begin(), releasing.end(), *id) != releasing.end();
@@ -208,9 +219,10 @@ void redis_lock::wait(attempt& who, core::time_point until, const std::stop_toke
   }
 }
 
-result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
+std::size_t redis_lock::follow_unanswered(attempt& who, std::string_view spared) {
   auto& mine = memory_of(who, *server_);
-  const auto script = release_script(who.id, mine.entry);
+  if (mine.unanswered.empty()) return 0;
+  const auto script = release_script(who.id, mine.entry, spared);
   std::size_t open = 0;
   for (const auto& one : mine.unanswered) {
     if (one.answered() && !one.on->broken()) continue;
@@ -219,6 +231,12 @@ result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
     if (!one.on->broken()) static_cast<void>(one.on->post(script.by_source(), nullptr));
   }
   if (open > 0) server_->watch_replies();
+  return open;
+}
+
+result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
+  const auto open = follow_unanswered(who, {});
+  const auto script = release_script(who.id, memory_of(who, *server_).entry);
   auto said = release_by_id(*server_, script, until, false);
   server_->grants.forget(who.id);
   if (!said) return said;
@@ -230,36 +248,49 @@ result<removal> redis_lock::release(const core::owner_id& id, core::time_point u
   return release_by_id(*server_, release_script(id, {}), until, false);
 }
 
-void redis_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
-  auto script = std::make_shared<const script_call>(release_script(id, {}));
-  // Keeps this object: whoever opens the name again meanwhile must find what is under way.
-  const auto ended = [self = shared_from_this(), id] {
-    self->release_answered(id);
-    self->server_->release_ended();
-  };
-  // Whatever keeps the quick way from working, the slow way is tried in the background.
-  const auto try_again = [on = server_, script, give_up, ended](bool unanswered) {
-    const bool queued = on->in_background([on, script, give_up, unanswered, ended] {
-      static_cast<void>(release_by_id(*on, *script, give_up, unanswered));
-      ended();
-    });
-    if (!queued) ended();  // the TTL frees it
-  };
-  auto done = [self = shared_from_this(), ended, try_again](const result<reply>& answer) {
-    const bool answered = answer && (*answer)->type == REDIS_REPLY_INTEGER;
-    self->wanted_ = answered && (*answer)->integer == handed_over;
-    if (answered && (*answer)->integer != hand_over_unfinished &&
-        (*answer)->integer != hand_over_unfinished_not_ours) {
-      ended();
-    } else {
-      try_again(!answer && answer.error().code == errc::outcome_unknown);
-    }
-  };
-  server_->release_began();
+// A release that nobody waits for. Keeps the lock's object: whoever opens the name again meanwhile
+// must find what is under way.
+struct redis_lock::posted_release {
+  std::shared_ptr<redis_lock> lock;
+  core::owner_id id;
+  script_call script;
+  core::time_point give_up;
+};
+
+void redis_lock::release_over(const posted_release& what, const failure* why) {
+  release_answered(what.id);
+  if (why != nullptr && server_->events.release_given_up) {
+    server_->events.release_given_up(keys_.lock.substr(server_->prefix.size()), *why);
+  }
+  server_->release_ended();
+}
+
+// Whatever keeps the quick way from working, the slow way is tried in the background.
+void redis_lock::try_again(const std::shared_ptr<posted_release>& what, bool unanswered) {
+  server_->in_background([what, unanswered] {
+    auto& self = *what->lock;
+    const auto said = release_by_id(*self.server_, what->script, what->give_up, unanswered);
+    self.release_over(*what, said ? nullptr : &said.error());
+  });
+}
+
+void redis_lock::on_release_reply(const std::shared_ptr<posted_release>& what,
+                                  const result<reply>& answer) {
+  const bool answered = answer && (*answer)->type == reply_kind::integer;
+  wanted_ = answered && (*answer)->integer == handed_over;
+  if (answered && (*answer)->integer != hand_over_unfinished &&
+      (*answer)->integer != hand_over_unfinished_not_ours) {
+    release_over(*what, nullptr);
+  } else {
+    try_again(what, !answer && answer.error().code == errc::outcome_unknown);
+  }
+  server_->room_was_made();
+}
+
+bool redis_lock::send(const std::shared_ptr<posted_release>& what) {
   trace behind;
   {
     const std::lock_guard guard{m_};
-    releasing_.push_back(id);
     behind = last_release_;
   }
   // A server writes replies in the order in which it first had something for each connection, the
@@ -269,17 +300,34 @@ void redis_lock::release_later(const core::owner_id& id, core::time_point give_u
     ping.arg("PING");
     return ping.bytes();
   }();
-  auto sent = server_->calls.post(*script, behind, std::move(done),
-                                  wanted_ ? std::string_view{word} : std::string_view{});
+  auto sent = server_->calls.post(
+      what->script, behind,
+      [what](const result<reply>& answer) { what->lock->on_release_reply(what, answer); },
+      wanted_ ? std::string_view{word} : std::string_view{});
   if (!sent.on) {
-    try_again(false);
-    return;
+    try_again(what, false);
+    return true;
   }
+  if (sent.position == 0) return false;
   {
     const std::lock_guard guard{m_};
     last_release_ = std::move(sent);
   }
   server_->watch_replies();
+  return true;
+}
+
+void redis_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
+  auto what = std::make_shared<posted_release>(
+      posted_release{shared_from_this(), id, release_script(id, {}), give_up});
+  server_->release_began();
+  {
+    const std::lock_guard guard{m_};
+    releasing_.push_back(id);
+  }
+  if (server_->others_wait_their_turn() || !send(what)) {
+    server_->wait_turn([what] { return what->lock->send(what); });
+  }
 }
 
 result<lock_status> redis_lock::inspect(core::time_point until) {
@@ -313,11 +361,12 @@ result<void> redis_lock::break_with(fencing_token token, core::time_point until)
                                   text + "; nothing was changed");
 }
 
-result<renewal> redis_lock::extend(const core::owner_id& id, core::duration ttl,
-                                   core::time_point until) {
+result<renewal> redis_lock::extend(const core::owner_id& id, fencing_token token,
+                                   core::duration ttl, core::time_point until) {
   const auto ttl_text = milliseconds_text(ttl);
+  const auto token_text = to_string(token);
   const std::array<std::string_view, 1> one{keys_.lock};
-  const std::array<std::string_view, 2> args{id.text(), ttl_text};
+  const std::array<std::string_view, 3> args{id.text(), ttl_text, token_text};
   const auto counted_from = runtime::now();
   auto answer = server_->calls.run({scripts::renew, one, args}, until, pending_releases().last);
   if (!answer) return fail(std::move(answer.error()));
@@ -326,7 +375,7 @@ result<renewal> redis_lock::extend(const core::owner_id& id, core::duration ttl,
   return read_renewal(*fields[2], ttl, counted_from);
 }
 
-result<lock_status> read_status(std::string name, std::span<const redisReply* const> said) {
+result<lock_status> read_status(std::string name, reply_elements said) {
   const auto& value = *said[0];
   const auto& pttl = *said[1];
   lock_status status;
@@ -337,7 +386,13 @@ result<lock_status> read_status(std::string name, std::span<const redisReply* co
       status.waiters.push_back(describe_waiter(entry->holder, entry->joined));
     }
   }
-  if (value.type != REDIS_REPLY_STRING) return status;
+  if (value.type != reply_kind::text) {
+    constexpr long long no_such_key = -2;
+    if (pttl.integer == no_such_key) return status;
+    return fail(
+        errc::wrong_type,
+        "the lock's key holds something that is not a lock: choose another name or a prefix");
+  }
   auto holder = parse_holder(text_of(value));
   if (!holder) return fail(std::move(holder.error()));
   status.holder = std::move(*holder);
@@ -347,8 +402,8 @@ result<lock_status> read_status(std::string name, std::span<const redisReply* co
   return status;
 }
 
-renewal read_renewal(const redisReply& answer, core::duration ttl, core::time_point counted_from) {
-  if (answer.type == REDIS_REPLY_STRING) {
+renewal read_renewal(const reply_value& answer, core::duration ttl, core::time_point counted_from) {
+  if (answer.type == reply_kind::text) {
     return {true, loss::none, ttl, counted_from, read_token(text_of(answer))};
   }
   return {false, answer.integer == 0 ? loss::deleted : loss::taken, {}, {}, {}};

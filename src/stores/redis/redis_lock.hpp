@@ -25,15 +25,20 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   void release_later(const core::owner_id& id, core::time_point give_up) noexcept override;
   result<lock_status> inspect(core::time_point until) override;
   result<void> break_with(fencing_token token, core::time_point until) override;
-  result<renewal> extend(const core::owner_id& id, core::duration ttl,
+  result<renewal> extend(const core::owner_id& id, fencing_token token, core::duration ttl,
                          core::time_point until) override;
 
   [[nodiscard]] const std::string& key() const noexcept { return keys_.lock; }
 
  private:
   [[nodiscard]] std::array<std::string_view, 4> keys() const noexcept;
-  // `entry`: the attempt's place in the queue, to be left; empty if it never joined.
-  [[nodiscard]] script_call release_script(const core::owner_id& id, std::string_view entry) const;
+  // `entry`: the attempt's place in the queue, to be left; empty if it never joined. `spared`: how
+  // the value of a lock begins that is to be left alone; empty: none.
+  [[nodiscard]] script_call release_script(const core::owner_id& id, std::string_view entry,
+                                           std::string_view spared = {}) const;
+  // Sends a release behind each ask that was not answered, on its own connection, where it cannot
+  // overtake. Says how many such asks there are, those on broken connections included.
+  std::size_t follow_unanswered(attempt& who, std::string_view spared);
   struct unanswered_releases {
     trace last;                       // an ask must come after it
     std::vector<core::owner_id> ids;  // whose lock is ours to take away, if an ask meets it
@@ -44,14 +49,21 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
     std::optional<core::owner_id> in_the_way{};  // held by a lease that we have given back already
     bool call_again = false;
   };
+  [[nodiscard]] result<core::answer> ask_or_take(attempt& who, core::time_point until);
   [[nodiscard]] result<asked> ask_once(attempt& who, bool joining, core::time_point until);
   // `releasing`: leases that we had given back when we asked.
-  [[nodiscard]] static result<asked> read_answer(attempt& who, const redisReply& answer,
+  [[nodiscard]] static result<asked> read_answer(attempt& who, const reply_value& answer,
                                                  core::time_point counted_from,
                                                  const std::vector<core::owner_id>& releasing,
                                                  server& on);
   [[nodiscard]] std::optional<core::grant> take_delivered(attempt& who);
   void release_answered(const core::owner_id& id);
+  struct posted_release;
+  // False: it has to wait its turn, for the connection takes no more now.
+  [[nodiscard]] bool send(const std::shared_ptr<posted_release>& what);
+  void try_again(const std::shared_ptr<posted_release>& what, bool unanswered);
+  void on_release_reply(const std::shared_ptr<posted_release>& what, const result<reply>& answer);
+  void release_over(const posted_release& what, const failure* why);
 
   const std::shared_ptr<server> server_;
   const lock_keys keys_;
@@ -67,10 +79,9 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
 // What the inspect script says of one lock, in so many elements; shared by inspect() and the
 // store's list().
 inline constexpr std::size_t status_elements = 4;
-[[nodiscard]] result<lock_status> read_status(std::string name,
-                                              std::span<const redisReply* const> said);
+[[nodiscard]] result<lock_status> read_status(std::string name, reply_elements said);
 // One answer of the renew script.
-[[nodiscard]] renewal read_renewal(const redisReply& answer, core::duration ttl,
+[[nodiscard]] renewal read_renewal(const reply_value& answer, core::duration ttl,
                                    core::time_point counted_from);
 
 }  // namespace holdfast::stores::redis

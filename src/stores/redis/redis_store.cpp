@@ -41,6 +41,7 @@ class redis_store final : public store {
   }
 
   result<std::vector<renewal>> renew(std::span<const held> leases, core::time_point until) override;
+  bool await_doubt(int wake_fd) override { return server_->await_end(wake_fd); }
   result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override;
 
   [[nodiscard]] guarantees describe() const override { return server_->promises; }
@@ -69,15 +70,19 @@ result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
                                                 core::time_point until) {
   std::vector<std::string_view> keys;
   std::vector<std::string> ttls;
+  std::vector<std::string> tokens;
   std::vector<std::string_view> args;
   keys.reserve(leases.size());
   ttls.reserve(leases.size());
-  args.reserve(2 * leases.size());
+  tokens.reserve(leases.size());
+  args.reserve(3 * leases.size());
   for (const auto& one : leases) {
     keys.push_back(static_cast<redis_lock*>(one.lock)->key());
     ttls.push_back(milliseconds_text(one.ttl));
+    tokens.push_back(to_string(one.token));
     args.push_back(one.id.text());
     args.push_back(ttls.back());
+    args.push_back(tokens.back());
   }
   const auto counted_from = runtime::now();
   auto answer = server_->renewals.run({scripts::renew, keys, args}, until);
@@ -113,11 +118,11 @@ result<void> redis_store::append_statuses(std::span<const std::string> keys, cor
   const std::array<std::string_view, 1> args{shown};
   auto answer = server_->calls.look({scripts::inspect, names, args}, until);
   if (!answer) return fail(std::move(answer.error()));
-  const auto fields = elements_of(**answer);
-  const std::span<const redisReply* const> said{fields.data(), fields.size()};
+  const auto said = elements_of(**answer);
   for (std::size_t i = 0; i < keys.size() && (i + 1) * status_elements <= said.size(); ++i) {
     auto status = read_status(keys[i].substr(server_->prefix.size()),
                               said.subspan(i * status_elements, status_elements));
+    if (!status && status.error().code == errc::wrong_type) continue;  // not a lock
     if (!status) return fail(std::move(status.error()));
     // Any string key of the database may match the pattern: only ours are known to be locks.
     if (status->holder && !status->holder->foreign) to.push_back(std::move(*status));

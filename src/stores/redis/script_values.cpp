@@ -22,14 +22,14 @@ std::uint64_t read_number(std::string_view text) noexcept {
   return value;
 }
 
-std::optional<core::duration> read_pttl(const redisReply& pttl) {
-  if (pttl.type != REDIS_REPLY_INTEGER || pttl.integer < 0) return std::nullopt;
+std::optional<core::duration> read_pttl(const reply_value& pttl) {
+  if (pttl.type != reply_kind::integer || pttl.integer < 0) return std::nullopt;
   // Another client may have set any expiry; beyond this, nanoseconds overflow.
   constexpr long long longest_ms = 1000LL * 3600 * 24 * 365 * 100;
   return std::chrono::milliseconds{std::min(pttl.integer, longest_ms)};
 }
 
-core::duration read_time(const redisReply& seconds, const redisReply& micros) {
+core::duration read_time(const reply_value& seconds, const reply_value& micros) {
   return std::chrono::seconds{read_number(text_of(seconds))} +
          std::chrono::microseconds{read_number(text_of(micros))};
 }

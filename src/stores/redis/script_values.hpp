@@ -21,9 +21,9 @@ namespace holdfast::stores::redis {
 // What is no number is 0.
 [[nodiscard]] std::uint64_t read_number(std::string_view text) noexcept;
 // Empty: no expiry.
-[[nodiscard]] std::optional<core::duration> read_pttl(const redisReply& pttl);
+[[nodiscard]] std::optional<core::duration> read_pttl(const reply_value& pttl);
 // The answer to TIME: since 1970, by the server's wall clock.
-[[nodiscard]] core::duration read_time(const redisReply& seconds, const redisReply& micros);
+[[nodiscard]] core::duration read_time(const reply_value& seconds, const reply_value& micros);
 
 [[nodiscard]] failure strange_answer(const std::string& node);
 

@@ -1,7 +1,12 @@
 #include "stores/redis/server.hpp"
 
+#include <poll.h>
+
 #include <array>
+#include <cerrno>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/release_machine.hpp"
 #include "runtime/clock.hpp"
@@ -26,11 +31,15 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
             {[this] {
                if (events.reconnected) events.reconnected();
              },
-             [this] { watch_replies(); }}},
+             [this] { watch_replies(); }, [this] { on_demoted(); },
+             [this] {
+               if (events.doubtful) events.doubtful();
+             }}},
       renewals{config.server,
                link_limits{1, core::duration::zero()},
-               {nullptr, [this] { watch_replies(); }}},
-      grants{calls, [this](const grant_message& stray) { give_back(stray); }},
+               {nullptr, [this] { watch_replies(); }, [this] { on_demoted(); }, nullptr}},
+      grants{calls, [this](const grant_message& stray) { give_back(stray); },
+             [this] { let_inbox_rest(); }},
       prefix{std::move(config.prefix)},
       share_with_foreign{config.share_with_foreign},
       promises{std::move(config.promises)},
@@ -57,8 +66,52 @@ void server::flush(core::time_point until) noexcept {
   }
 }
 
-bool server::in_background(runtime::background::task work) {
-  return background_->run(std::move(work));
+// A release: as many as leases were given back, so none is refused.
+void server::in_background(runtime::background::task work) {
+  background_->run_always(std::move(work));
+}
+
+void server::wait_turn(std::function<bool()> send) {
+  {
+    const std::lock_guard guard{m_};
+    turns_.push_back(std::move(send));
+    ++turns_waiting_;
+  }
+  watch_replies();
+}
+
+void server::room_was_made() {
+  if (!others_wait_their_turn()) return;
+  std::unique_lock lock{m_};
+  // One thread at a time, also because sending may lead here again.
+  if (std::exchange(turns_taken_, true)) return;
+  while (!turns_.empty()) {
+    auto send = std::move(turns_.front());
+    turns_.pop_front();
+    lock.unlock();
+    const bool sent = send();
+    lock.lock();
+    if (!sent) {
+      turns_.push_front(std::move(send));
+      break;
+    }
+    --turns_waiting_;
+  }
+  turns_taken_ = false;
+}
+
+// What the server refuses on one connection it refuses on all, and its messages tell of a lock that
+// is kept elsewhere now.
+void server::on_demoted() {
+  {
+    const std::lock_guard guard{m_};
+    const auto now = runtime::now();
+    if (now < demoted_not_before_) return;
+    demoted_not_before_ = core::after(now, demoted_pause);
+  }
+  calls.renounce();
+  renewals.renounce();
+  grants.close();
 }
 
 void server::watch_replies() {
@@ -70,11 +123,45 @@ void server::watch_replies() {
   if (!planned) sweep_planned_ = false;
 }
 
+void server::let_inbox_rest() {
+  if (rest_planned_.exchange(true)) return;
+  const auto when = core::after(runtime::now(), inbox::rest_after);
+  const bool planned = background_->run_at(when, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->rest_planned_ = false;
+    if (!self->grants.rest()) self->let_inbox_rest();
+  });
+  if (!planned) rest_planned_ = false;
+}
+
+bool server::await_end(int wake_fd) {
+  const auto called = calls.connections();
+  auto watched = called;
+  for (auto& one : renewals.connections())
+    watched.push_back(std::move(one));
+  std::vector<pollfd> fds{{wake_fd, POLLIN, 0}};
+  // Not for what can be read: callers read that.
+  for (const auto& one : watched)
+    fds.push_back({one->fd(), POLLRDHUP, 0});
+  while (::poll(fds.data(), fds.size(), -1) < 0) {
+    if (errno != EINTR) return false;
+  }
+  bool ended = false;
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    if (fds[i + 1].revents == 0) continue;
+    ended = true;
+    (i < called.size() ? calls : renewals).dismiss(*watched[i]);
+  }
+  return ended;
+}
+
 void server::sweep() {
   sweep_planned_ = false;
   const auto now = runtime::now();
   const bool more = calls.sweep(now);
-  if (renewals.sweep(now) || more) watch_replies();
+  room_was_made();
+  if (renewals.sweep(now) || more || others_wait_their_turn()) watch_replies();
 }
 
 // Granted to an attempt that nobody here knows any more.

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -30,6 +32,9 @@ class server : public std::enable_shared_from_this<server> {
   const std::string host;
   store_events events;
 
+  // Waits until `wake_fd` can be read (false) or a connection has ended (true).
+  [[nodiscard]] bool await_end(int wake_fd);
+
   // A release that nobody waits for is under way, until the matching release_ended().
   void release_began() noexcept;
   void release_ended() noexcept;
@@ -38,17 +43,36 @@ class server : public std::enable_shared_from_this<server> {
 
   // Somebody must read the replies that nobody waits for: looks after them soon, once for many.
   void watch_replies();
-  [[nodiscard]] bool in_background(runtime::background::task work);
+  void in_background(runtime::background::task work);
+
+  // Releases for which the connection had no room when they came. `send` is called, in order, when
+  // there may be room, until it says true. Bounded by the leases that there were.
+  void wait_turn(std::function<bool()> send);
+  [[nodiscard]] bool others_wait_their_turn() const noexcept { return turns_waiting_.load() > 0; }
+  // A reply was read, so that another request may be sent.
+  void room_was_made();
 
  private:
+  // Connections that a server refuses to write on are renounced no more often than this: a server
+  // that stays read-only would see a new connection with every request.
+  static constexpr core::duration demoted_pause = std::chrono::milliseconds{100};
+
+  void on_demoted();
+  void let_inbox_rest();
   void sweep();
   void give_back(const grant_message& grant);
 
   const std::shared_ptr<runtime::background> background_;
   std::atomic<bool> sweep_planned_{false};
+  std::atomic<bool> rest_planned_{false};
   std::mutex m_;
   std::condition_variable ended_;
-  std::size_t releases_ = 0;  // protected by m_
+  // Protected by m_.
+  std::size_t releases_ = 0;
+  std::deque<std::function<bool()>> turns_;
+  bool turns_taken_ = false;  // a thread sends them
+  core::time_point demoted_not_before_{};
+  std::atomic<std::size_t> turns_waiting_{0};
 };
 
 // What the release script says when it has not found the next holder yet.

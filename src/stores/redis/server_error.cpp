@@ -57,6 +57,18 @@ constexpr std::array rules{
 
 }  // namespace
 
+bool says_demoted(std::string_view said) noexcept {
+  const auto inner = said.find("user_script:");
+  for (const std::string_view word : {"READONLY", "MASTERDOWN", "LOADING"}) {
+    if (said.starts_with(word)) return true;
+    // As older servers wrap it: "ERR Error running script … @user_script: 1: -READONLY …".
+    if (inner != std::string_view::npos && said.find(word, inner) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool is_noscript(std::string_view said) noexcept { return said.starts_with("NOSCRIPT"); }
 
 failure translate_error(std::string_view said, const std::string& node) {

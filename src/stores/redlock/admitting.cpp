@@ -25,7 +25,7 @@ constexpr core::duration look_pause_min = milliseconds{20};
 
 using highest_counters = std::map<std::string, std::uint64_t, std::less<>>;
 
-void take_higher(highest_counters& highest, const redisReply& record) {
+void take_higher(highest_counters& highest, const redis::reply_value& record) {
   const auto fields = elements_of(record);
   for (std::size_t f = 0; f + 1 < fields.size(); f += 2) {
     const auto field = text_of(*fields[f]);
@@ -70,7 +70,7 @@ std::vector<node_set::standing> node_set::survey(core::time_point until) const {
     if (fields.size() < 2) continue;
     one.run_id = text_of(*fields[1]);
     const auto waited =
-        fields.size() > 2 && fields[2]->type == REDIS_REPLY_INTEGER ? fields[2]->integer : 0;
+        fields.size() > 2 && fields[2]->type == redis::reply_kind::integer ? fields[2]->integer : 0;
     one.report.waited = milliseconds{waited};
     const auto text_at = [&](std::size_t field) {
       return fields.size() > field ? text_of(*fields[field]) : std::string_view{};

@@ -191,7 +191,7 @@ void line::on_answer(const std::shared_ptr<opened>& on, const request& what, con
     return;
   }
   silent_ = false;
-  if ((*answer)->type == REDIS_REPLY_ERROR) {
+  if ((*answer)->type == redis::reply_kind::error) {
     const auto said = redis::text_of(**answer);
     if (redis::is_noscript(said) && what.is_script() && on) {
       // In order: what was sent behind it comes back the same way, and behind it again.

@@ -81,7 +81,7 @@ void take_answer(traveller& one, const std::optional<result<redis::reply>>& answ
                                                      "is in the new set and does not vote yet",
                                                      "is empty",
                                                      "was moved a moment ago"};
-  if (fields.empty() || fields[0]->type != REDIS_REPLY_INTEGER) return;
+  if (fields.empty() || fields[0]->type != redis::reply_kind::integer) return;
   const auto number = static_cast<std::size_t>(fields[0]->integer);
   if (number >= by_number.size()) return;
   one.is = by_number[number];

@@ -119,7 +119,7 @@ line::hooks node_set::hooks_of(std::size_t node) {
   return tell;
 }
 
-result<std::string> node_set::check_identity(std::size_t node, const redisReply& info) {
+result<std::string> node_set::check_identity(std::size_t node, const redis::reply_value& info) {
   const auto& name = nodes_[node].name;
   if (line_of(text_of(info), "redis_mode:") == "cluster") {
     return fail(errc::incompatible,
@@ -143,7 +143,7 @@ result<std::string> node_set::check_identity(std::size_t node, const redisReply&
 result<redis::reply> node_set::say(std::size_t node, redis::channel& fresh,
                                    const std::string& bytes, core::time_point until) const {
   auto answer = fresh.call(bytes, until, false);
-  if (answer && (*answer)->type == REDIS_REPLY_ERROR) {
+  if (answer && (*answer)->type == redis::reply_kind::error) {
     return fail(redis::translate_error(text_of(**answer), nodes_[node].name));
   }
   return answer;

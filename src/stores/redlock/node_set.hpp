@@ -126,7 +126,8 @@ class node_set : public std::enable_shared_from_this<node_set> {
   // Both give the server's run_id.
   [[nodiscard]] result<std::string> prepare(std::size_t node, redis::channel& fresh,
                                             core::time_point until);
-  [[nodiscard]] result<std::string> check_identity(std::size_t node, const redisReply& info);
+  [[nodiscard]] result<std::string> check_identity(std::size_t node,
+                                                   const redis::reply_value& info);
   [[nodiscard]] bool loses_nothing(std::size_t node, core::time_point until) const;
   void sweep();
   void admit_those_who_may();

@@ -35,8 +35,8 @@ std::uint64_t wall_us() {
       std::chrono::duration_cast<microseconds>(runtime::wall_now().time_since_epoch()).count());
 }
 
-bool is_ours_to_release(const redisReply& r) {
-  return r.type == REDIS_REPLY_INTEGER && r.integer == 1;
+bool is_ours_to_release(const redis::reply_value& r) {
+  return r.type == redis::reply_kind::integer && r.integer == 1;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct extension {
   fencing_token token{};  // in it
   bool taken = false;     // not extended: somebody else has it
 };
-[[nodiscard]] extension read_extension(const redisReply& answer);
+[[nodiscard]] extension read_extension(const redis::reply_value& answer);
 
 class redlock_lock final : public store_lock, public std::enable_shared_from_this<redlock_lock> {
  public:
@@ -35,7 +35,7 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   void release_later(const core::owner_id& id, core::time_point give_up) noexcept override;
   result<lock_status> inspect(core::time_point until) override;
   result<void> break_with(fencing_token token, core::time_point until) override;
-  result<renewal> extend(const core::owner_id& id, core::duration ttl,
+  result<renewal> extend(const core::owner_id& id, fencing_token token, core::duration ttl,
                          core::time_point until) override;
   void forget(const core::owner_id& id) noexcept override;
 

@@ -15,8 +15,8 @@ using redis::text_of;
 
 }  // namespace
 
-extension read_extension(const redisReply& answer) {
-  if (answer.type != REDIS_REPLY_STRING) return {true, {}, {}, answer.integer != 0};
+extension read_extension(const redis::reply_value& answer) {
+  if (answer.type != redis::reply_kind::text) return {true, {}, {}, answer.integer != 0};
   const auto holder = redis::parse_holder(text_of(answer));
   return {true, std::string{text_of(answer)}, holder ? holder->token : fencing_token{}, false};
 }
@@ -77,8 +77,8 @@ result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl
   return renewal{};
 }
 
-result<renewal> redlock_lock::extend(const core::owner_id& id, core::duration ttl,
-                                     core::time_point until) {
+result<renewal> redlock_lock::extend(const core::owner_id& id, fencing_token /*token*/,
+                                     core::duration ttl, core::time_point until) {
   const auto ttl_text = milliseconds_text(ttl);
   const std::array<std::string_view, 2> keys{record_key, key_};
   const auto counted_from = runtime::now();

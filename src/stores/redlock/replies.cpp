@@ -21,9 +21,9 @@ constexpr std::size_t shown_max = 512;
 
 std::string in_seconds(long long ms) { return std::to_string((ms + 999) / 1000) + " s"; }
 
-long long kind_of(const redisReply& answer) {
+long long kind_of(const redis::reply_value& answer) {
   const auto fields = elements_of(answer);
-  return fields.empty() || fields[0]->type != REDIS_REPLY_INTEGER ? -2 : fields[0]->integer;
+  return fields.empty() || fields[0]->type != redis::reply_kind::integer ? -2 : fields[0]->integer;
 }
 
 core::vote refusal(failure why) {
@@ -32,21 +32,21 @@ core::vote refusal(failure why) {
 
 }  // namespace
 
-bool asks_for_admission(const redisReply& answer) {
+bool asks_for_admission(const redis::reply_value& answer) {
   const auto fields = elements_of(answer);
   if (kind_of(answer) != -1 || fields.size() < 2) return false;
   const auto why = text_of(*fields[1]);
   return why == "blank" || why == "restarted";
 }
 
-std::optional<core::duration> read_quarantine(const redisReply& answer) {
+std::optional<core::duration> read_quarantine(const redis::reply_value& answer) {
   const auto fields = elements_of(answer);
   if (!asks_for_admission(answer) || fields.size() < 4) return std::nullopt;
   const auto lasts = static_cast<long long>(read_number(text_of(*fields[3])));
   return std::chrono::milliseconds{std::max(0LL, lasts - fields[2]->integer)};
 }
 
-std::optional<failure> read_refusal(const redisReply& answer, const std::string& node,
+std::optional<failure> read_refusal(const redis::reply_value& answer, const std::string& node,
                                     const set_names& set) {
   if (kind_of(answer) != -1) return std::nullopt;
   const auto fields = elements_of(answer);
@@ -89,15 +89,16 @@ std::optional<failure> read_refusal(const redisReply& answer, const std::string&
                  {}};
 }
 
-result<const redisReply*> usable_answer(const std::optional<result<redis::reply>>& answer,
-                                        const std::string& node, const set_names& set) {
+result<const redis::reply_value*> usable_answer(const std::optional<result<redis::reply>>& answer,
+                                                const std::string& node, const set_names& set) {
   if (!answer) return fail(errc::outcome_unknown, "no answer in time");
   if (!*answer) return fail(answer->error());
   if (auto why = read_refusal(***answer, node, set)) return fail(std::move(*why));
   return (*answer)->get();
 }
 
-core::vote read_acquire(const redisReply& answer, const std::string& node, const set_names& set) {
+core::vote read_acquire(const redis::reply_value& answer, const std::string& node,
+                        const set_names& set) {
   using kind = core::vote::kind;
   if (auto why = read_refusal(answer, node, set)) return refusal(std::move(*why));
   const auto fields = elements_of(answer);
@@ -129,8 +130,8 @@ core::vote read_acquire(const redisReply& answer, const std::string& node, const
   return {.what = kind::failed, .why = strange_answer(node)};
 }
 
-core::vote read_raise(const redisReply& answer, std::uint64_t asked, const std::string& node,
-                      const set_names& set) {
+core::vote read_raise(const redis::reply_value& answer, std::uint64_t asked,
+                      const std::string& node, const set_names& set) {
   using kind = core::vote::kind;
   if (auto why = read_refusal(answer, node, set)) return refusal(std::move(*why));
   const auto fields = elements_of(answer);

@@ -18,20 +18,20 @@ struct set_names {
 };
 
 // Why a node refuses to vote; nothing if the answer is no refusal.
-[[nodiscard]] std::optional<failure> read_refusal(const redisReply& answer, const std::string& node,
-                                                  const set_names& set);
+[[nodiscard]] std::optional<failure> read_refusal(const redis::reply_value& answer,
+                                                  const std::string& node, const set_names& set);
 // What a node said, if it is of use: an answer, and no refusal.
-[[nodiscard]] result<const redisReply*> usable_answer(
+[[nodiscard]] result<const redis::reply_value*> usable_answer(
     const std::optional<result<redis::reply>>& answer, const std::string& node,
     const set_names& set);
 // For how long the node does not vote because it may have lost something; nothing if it does.
-[[nodiscard]] std::optional<core::duration> read_quarantine(const redisReply& answer);
+[[nodiscard]] std::optional<core::duration> read_quarantine(const redis::reply_value& answer);
 // Whether the node says that it has to be let in first.
-[[nodiscard]] bool asks_for_admission(const redisReply& answer);
+[[nodiscard]] bool asks_for_admission(const redis::reply_value& answer);
 
-[[nodiscard]] core::vote read_acquire(const redisReply& answer, const std::string& node,
+[[nodiscard]] core::vote read_acquire(const redis::reply_value& answer, const std::string& node,
                                       const set_names& set);
-[[nodiscard]] core::vote read_raise(const redisReply& answer, std::uint64_t asked,
+[[nodiscard]] core::vote read_raise(const redis::reply_value& answer, std::uint64_t asked,
                                     const std::string& node, const set_names& set);
 
 }  // namespace holdfast::stores::redlock

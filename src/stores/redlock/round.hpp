@@ -87,7 +87,7 @@ class question final : public round {
   using round::round;
   void ask(std::size_t node, const request& what, std::optional<core::time_point> give_up = {});
   // Waits for those who were asked, or only for so many answers that are `good`. Once.
-  using quality = std::function<bool(const redisReply&)>;
+  using quality = std::function<bool(const redis::reply_value&)>;
   [[nodiscard]] answers gather(core::time_point until, std::size_t enough = SIZE_MAX,
                                quality good = nullptr);
 

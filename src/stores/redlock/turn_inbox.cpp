@@ -64,7 +64,7 @@ void turn_inbox::subscribe(std::size_t node) {
   one.not_before = core::after(runtime::now(), subscribe_pause);
   if (!sent || closed_) return;
   one.fd = std::make_shared<runtime::unique_fd>(std::move(*fd));
-  one.reader.reset(::redisReaderCreate());
+  one.reader = {};
   changed_.notify_all();
   bell_.ring();
 }
@@ -103,19 +103,13 @@ void turn_inbox::read(std::size_t node) {
     one.fd.reset();
     return;
   }
-  ::redisReaderFeed(one.reader.get(), chunk.data(), got.bytes);
-  for (;;) {
-    void* next = nullptr;
-    if (::redisReaderGetReply(one.reader.get(), &next) != REDIS_OK) {
-      one.fd.reset();
-      return;
-    }
-    if (next == nullptr) return;
-    const redis::reply message{static_cast<redisReply*>(next)};
+  one.reader.feed({chunk.data(), got.bytes});
+  while (const auto message = one.reader.next()) {
     const auto fields = redis::elements_of(*message);
     if (fields.size() != 3 || redis::text_of(*fields[0]) != "message") continue;
     hear(node, redis::text_of(*fields[2]));
   }
+  if (!one.reader.trouble().empty()) one.fd.reset();
 }
 
 // With m_ held: the waiter's id.

@@ -14,9 +14,10 @@
 --           still on its way;
 --       {0, PTTL, value} held by somebody else (value cut at 2048 bytes);
 --       {2, PTTL, value, counter, head} the same, and queued: a grant with a token above `counter`
---           will be sent to the inbox. head is 1 if the holder is foreign, so that nobody will
---           tell, and this attempt is the first in line, which has to look for itself. With an
---           empty value nobody holds it: it is kept free for foreign clients for PTTL ms;
+--           will be sent to the inbox. head is 1 if nobody will tell, so that this attempt has to
+--           look for itself: the holder is foreign and this attempt the first in line, or access
+--           rules have refused a message to a waiter. With an empty value nobody holds it: it is
+--           kept free for foreign clients for PTTL ms;
 --       {3} free, but it takes another call to find out for whom;
 --       errors HOLDFAST_LAYOUT n: written by a version too new for us; HOLDFAST_FULL: the queue.
 -- Cost  5 commands when free (6 with an entry), 3 when busy, 6 when joining. One round trip.
@@ -85,7 +86,9 @@ end
 if not held then
   local ms = time[1] * 1000 + math.floor(time[2] / 1000)
   local room = tonumber(call('HGET', waiters, 'room')) or 0
-  if room > ms then
+  -- Longer than any room: the clock was set back since, and the room is long over.
+  local room_max = 2000
+  if room > ms and room <= ms + room_max then
     return {entry == '' and 0 or 2, room - ms, '', record[2] or '0', 0}
   end
   if room > 0 then
@@ -111,5 +114,6 @@ if not held then
   record[2] = call('HGET', slot, 'token')
 end
 local ours = string.find(held, ';holdfast=', 33, true) == 33
-local head = not ours and call('LINDEX', queue, 0) == entry
+local head = not ours and call('LINDEX', queue, 0) == entry or
+  call('HGET', waiters, 'mute')
 return {2, call('PTTL', lock), string.sub(held, 1, 2048), record[2] or '0', head and 1 or 0}

@@ -31,6 +31,8 @@ end
 -- An entry that makes no sense is passed over, too: anybody may write here.
 -- The grant carries a short claim TTL: a process that is paused with its grant costs the others no
 -- more than that, and its other entries have fallen silent by then.
+-- Where access rules refuse the message, the one that asks gets the lock; a release leaves it free
+-- and the queue as it is. The field `mute` of `waiters` tells those who wait to ask often.
 -- At most 500 entries in one call: a thousand dead ones take a few calls, none stops the server.
 --
 -- `me`: the id that asks, if any. `entry`: the first in line, if it was taken off already.
@@ -60,11 +62,20 @@ local function hand_over(me, ttl, entry)
       time = time or call('TIME')
       if time[1] * 1000 + time[2] / 1000 - seen <= claim then
         local token = grant(id, layout, block, claim, holder)
-        if call('PUBLISH', string.sub(entry, 50, 96), id .. ';' .. token .. ';' .. claim .. ';' ..
-            block .. ';' .. lock) > 0 then
+        local heard = redis.pcall('PUBLISH', string.sub(entry, 50, 96), id .. ';' .. token .. ';' ..
+          claim .. ';' .. block .. ';' .. lock)
+        if type(heard) == 'number' and heard > 0 then
           return 'handed'
         end
         call('DEL', lock)
+        if type(heard) == 'table' then
+          call('HSET', waiters, 'mute', 1)
+          if not me then
+            call('LPUSH', queue, entry)
+            call('HSET', waiters, id, seen)
+            return 'nobody'
+          end
+        end
       end
     end
     entry = nil

@@ -1,0 +1,47 @@
+// A grant that was sent to an attempt which is gone was given back only when some thread of the
+// client waited again, because nobody else reads what is sent.
+#include <future>
+
+#include "integration/queue_fixture.hpp"
+
+using namespace std::chrono_literals;
+
+namespace holdfast::test {
+
+class StrayGrant : public Queue {};
+
+TEST_F(StrayGrant, IsGivenBackAlsoWhenNobodyWaits) {
+  client c = direct();
+  {
+    const lease held = direct().mutex("orders").acquire();
+    std::stop_source stop;
+    auto waits = std::async(std::launch::async, [&] {
+      return c.mutex("orders").try_acquire(patience, stop.get_token());
+    });
+    ASSERT_TRUE(eventually([&] { return waiting() == 1; }));
+    const auto entry = server.command({"LINDEX", keys.queue, "0"});
+    stop.request_stop();
+    ASSERT_FALSE(waits.get());
+    const auto inbox = stores::redis::queue_entry::parse(entry)->inbox;
+    const std::string id(32, 'a');
+    ASSERT_EQ(server.command({"SET", "others", id + ";holdfast=1;token=5;block=1;since=0;host=h",
+                              "PX", "600000"}),
+              "OK");
+    const auto heard = server.command({"PUBLISH", std::string{inbox}, id + ";5;600000;1;others"});
+    // Unless the inbox was closed by now, so that no grant is ever sent there.
+    if (heard == "1") {
+      EXPECT_TRUE(eventually([&] { return !exists("others"); }));
+    }
+    EXPECT_TRUE(eventually([&] {
+      return !server.command({"PUBSUB", "CHANNELS", "holdfast:*"}).starts_with("holdfast:");
+    }));
+  }
+  // It is opened again when it is needed.
+  lease held = direct().mutex("orders").acquire();
+  auto again = wait_for(c);
+  EXPECT_TRUE(eventually([&] { return waiting() == 1; }));
+  EXPECT_TRUE(held.release());
+  EXPECT_TRUE(again.get());
+}
+
+}  // namespace holdfast::test

@@ -14,7 +14,7 @@
 --       {0, PTTL, value, counter} busy, and queued if it waits; value is cut at 2048 bytes, and
 --           empty if the lock is kept for the waiter whose turn it is: release.lua;
 --       {-1, why, …} refused: parts/voter.lua, {-1, 'ttl', most}.
--- Cost  5 commands when free, 5 to 7 when busy: run seldom, each takes longer than it does in a loop.
+-- Cost  5 commands when free, 3 to 7 when busy: run seldom, each takes longer than in a loop.
 --
 -- A stale key says token=0 until it is raised, and does not count in a renewal: an acquire that was
 -- held up may come when another attempt was granted the lock here and has gone again.

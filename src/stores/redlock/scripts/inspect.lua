@@ -3,9 +3,9 @@
 -- KEYS  1 the node's record, then for each lock the lock and its waiters
 -- ARGV  1 the client's configuration   2 how many waiters of each to show
 -- Gives for each lock four elements, its value (cut at 2048 bytes; false if nobody has it: there is
---       none, it is not a string, or it is kept for the waiter whose turn it is), its PTTL, how many
---       are in the queue here, and the first of those, each with its ticket; or {-1, why, …} as parts/voter.lua: what a node that may not vote does not know is
---       not "free".
+--       none, it is not a string, or it is kept for the waiter whose turn it is), its PTTL, how
+--       many are in the queue here, and the first of those, each with its ticket; or {-1, why, …}
+--       as parts/voter.lua: what a node that may not vote does not know is not "free".
 local call, node, field = redis.call, KEYS[1], 'none'
 -- include parts/voter.lua
 local answer = {}

@@ -2,16 +2,17 @@
 -- touches another attempt's lock. Any node may give back, also one that may not vote.
 --
 -- KEYS  1 the lock   2 the waiters
--- ARGV  1 attempt id   2 the waiter that leaves the queue: its id, its inbox and its holder text, as
---         acquire.lua wrote them; empty: none   3 how long a turn lasts, ms
+-- ARGV  1 attempt id   3 how long a turn lasts, ms
+--       2 the waiter that leaves the queue: its id, its inbox and its holder text, as acquire.lua
+--         wrote them; empty: none
 -- Gives 1 released; 0 nobody has it here; -1 another attempt does.
 -- Cost  3 commands when nobody waits.
 --
 -- The first in the queue leaves it, is told by a message to its inbox, and has a turn: for a moment
 -- the lock's key is "turn;<waiter>", and only that waiter can take it. It takes it by asking, as
--- anybody else: nothing is granted here. A message may be lost, and whoever is told may be paused or
--- cut off from the other nodes; then the turn lapses, and all waiters, who go on asking, find the
--- lock free. A waiter whose process is gone has nobody who listens, and is passed over.
+-- anybody else: nothing is granted here. A message may be lost, and the waiter that is told may be
+-- paused or cut off from the other nodes; then the turn lapses, and all waiters, who go on asking,
+-- find the lock free. A waiter whose process is gone has nobody who listens, and is passed over.
 --
 -- Once the key is deleted nothing may abort the script: a user that may not PUBLISH, or a server
 -- that is out of memory, leaves the waiters to their asking.

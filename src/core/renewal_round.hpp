@@ -17,8 +17,8 @@ namespace holdfast::core {
 // having checked that it is ours. A node that lost the key is given it again once the majority is
 // sure, and is not counted in this round: it proves nothing about the time when it had none.
 //
-// For the same reason a key with a token above the lease's does not count. The lease was raised to a
-// token below what its attempt had proposed, because some nodes did not believe the proposal; an
+// For the same reason a key with a token above the lease's does not count. The lease was raised to
+// a token below what its attempt had proposed, because some nodes did not believe the proposal; an
 // acquire that was held up then came to a node that did, where another attempt had come and gone.
 class renewal_round {
  public:

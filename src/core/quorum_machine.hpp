@@ -116,6 +116,10 @@ class quorum_machine {
   [[nodiscard]] bool waits_for_all() const noexcept;
   // Whether it may hold our key, as far as is known.
   [[nodiscard]] bool may_hold(std::size_t node) const noexcept;
+  // Whether it has answered, and did not take our key as far as is known.
+  [[nodiscard]] bool is_out(std::size_t node) const noexcept {
+    return places_[node].is == state::out;
+  }
   // Whether a majority may vote, as far as is known: it answered so, or still has time to.
   [[nodiscard]] bool majority_works() const noexcept;
 

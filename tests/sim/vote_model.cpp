@@ -145,7 +145,7 @@ void vote_model::give_back() {
 
 void vote_model::leave_queues() {
   for (std::size_t i = 0; i < all().size(); ++i) {
-    if (!machine_.may_hold(i)) release(i, who_.waiter->entry());
+    if (machine_.is_out(i)) release(i, who_.waiter->entry());
   }
 }
 
@@ -194,11 +194,12 @@ void vote_model::on_answer(std::size_t node, std::uint64_t tag, result<reply> an
 
 void vote_model::take(std::size_t node, core::vote v) {
   const bool grants = v.what == kind::fresh || v.what == kind::stale;
-  const bool queued = who_.waiter && v.what == kind::busy;
+  const bool may_be_queued =
+      who_.waiter && (v.what == kind::busy || v.what == kind::refused || v.what == kind::failed);
   const bool followed =
       tell([&](auto& machine) { return machine.on_vote(node, std::move(v), in().now()); });
-  // Put in the queue here after it was served elsewhere, or gave up.
-  if (queued && who_.waiter->done) release(node, who_.waiter->entry());
+  // It was served elsewhere meanwhile, or gave up.
+  if (may_be_queued && who_.waiter->done) release(node, who_.waiter->entry());
   // Granted here after it was given back.
   if (grants && !followed && !client_.holds(who_.lock, who_.id) && !without_.late_release) {
     release(node);

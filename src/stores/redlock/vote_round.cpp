@@ -83,7 +83,7 @@ void vote_round::leave_queues() {
   {
     const std::lock_guard guard{m_};
     for (std::size_t i = 0; i < all().size(); ++i) {
-      if (!machine_.may_hold(i)) where.push_back(i);
+      if (machine_.is_out(i)) where.push_back(i);
     }
   }
   for (const auto node : where)
@@ -102,11 +102,12 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
   }
   if (answer && asks_for_admission(**answer)) set_->look_after_nodes();
   const bool grants = v.what == core::vote::kind::fresh || v.what == core::vote::kind::stale;
-  const bool queued = waiter_ && v.what == core::vote::kind::busy;
+  // A node that refuses or fails may have it in its queue since an earlier ask.
+  const bool may_be_queued = waiter_ && tag == to_acquire && !grants;
   const bool followed =
       tell([&](auto& machine) { return machine.on_vote(node, std::move(v), runtime::now()); });
-  // Put in the queue here after it was served elsewhere, or gave up.
-  if (queued && waiter_->done) release(node, waiter_->entry());
+  // It was served elsewhere meanwhile, or gave up.
+  if (may_be_queued && waiter_->done) release(node, waiter_->entry());
   // Granted here after it was given back: a node that had to be sent the script itself may have run
   // the release before it.
   if (grants && !followed && !lock_->holds(id_)) release(node);

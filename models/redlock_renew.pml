@@ -5,16 +5,16 @@
  *            holder's; a majority of extensions is success. A node where the key is missing is
  *            repaired (the key is set again), but only once the round has succeeded, and it does
  *            not count in that round: of two answers of a node, the first is the one. A round that
- *            fails may be tried again. A node that was not asked for its vote may be filled in, by
- *            a repair that is sent right after the grant. A key that was set by a stale vote counts
- *            as missing. So does one with a token above the lease's: a node that has the holder in
- *            line still, or again, votes for it when somebody gives back there.
+ *            fails may be tried again. A key that was set by a stale vote counts as missing. So
+ *            does one with a token above the lease's: the lease was raised to a token below what its
+ *            attempt had proposed, because some nodes did not believe the proposal, and its acquire
+ *            comes late to a node that does.
  * Adversary  Node 0 loses keys at any time, again and again; the other two keep a key until its
  *            owner gives it back. Requests, repairs above all, arrive late and more than once, the
- *            holder's acquires too; replies are lost. Where a node is free, somebody else may have
- *            come and gone, and the node voted for the holder; an acquire that comes late, with a
- *            proposal above the lease's token, does the same. No clock: the holder may be as slow
- *            as it likes. With STRICT, every node loses keys at any time.
+ *            holder's acquires too; replies are lost. The holder's proposal is the lease's token, or
+ *            above it: then it may be above or below the contender's, and each node that an acquire
+ *            comes to late believes it or not. No clock: the holder may be as slow as it likes. With
+ *            STRICT, every node loses keys at any time.
  * Asserted   When a round succeeds, no contender that was granted before the round began still
  *            holds the lock: otherwise there are two holders, both of which were just told so.
  *            With STRICT, none was granted at all, that is: a lease that was interrupted is not
@@ -30,17 +30,18 @@
  *                                counts and is repaired in the same round
  *            STALE_COUNTS        a stale vote's key is extended and counts: an acquire that comes
  *                                late is a repair that nobody checks
- *            CALL_COUNTS         a key with a token above the lease's is extended and counts
+ *            HIGHER_COUNTS       a key with a token above the lease's is extended and counts: the
+ *                                same, by a vote that was fresh
  *            STRICT UNGUARDED    the counter is not looked at: a repair that lands after a
  *                                contender came and went brings the lease back
- *            STRICT LATE_ANSWER, STRICT STALE_COUNTS, STRICT CALL_COUNTS  as above
+ *            STRICT LATE_ANSWER, STRICT STALE_COUNTS, STRICT HIGHER_COUNTS  as above
  */
 #define N 3
 #define MAJORITY 2
 #define HOLDER 1 /* ids, and tokens as well */
 #define CONTENDER 3
 #define STALE 5  /* the holder's id, set by an acquire that was answered stale */
-#define CALLED 6 /* the holder's id, with a token above the lease's */
+#define HIGHER 6 /* the holder's id, with a token above the lease's */
 
 #define COUNT(set) ((set & 1) + ((set >> 1) & 1) + ((set >> 2) & 1))
 #define HAS(set, n) ((set >> n) & 1)
@@ -59,21 +60,24 @@ bool over;    /* it gave the lock back, or gave up */
 #else
 #define MAY_REPAIR(n) (key[n] == 0 || key[n] == STALE)
 #endif
-#define NOT_COUNTED(n) (key[n] == 0 || key[n] == STALE || key[n] == CALLED)
+#define NOT_COUNTED(n) (key[n] == 0 || key[n] == STALE || key[n] == HIGHER)
 #ifdef STALE_COUNTS
 #define STALE_KEY HOLDER
 #else
 #define STALE_KEY STALE
 #endif
-#ifdef CALL_COUNTS
-#define CALLED_KEY HOLDER
+#ifdef HIGHER_COUNTS
+#define HIGHER_KEY HOLDER
 #else
-#define CALLED_KEY CALLED
+#define HIGHER_KEY HIGHER
 #endif
-/* An acquire of the holder that arrives only now, or again. */
+byte proposal; /* the holder's attempt's: the lease's token, or above it */
+/* An acquire of the holder that arrives only now, or again: believed, or not believed or not above
+ * the counter. */
 #define ACQUIRE_LATE(n) \
-  :: d_step { key[n] == 0 && counter[n] < HOLDER -> key[n] = HOLDER; counter[n] = HOLDER } \
-  :: d_step { key[n] == 0 && counter[n] >= HOLDER -> key[n] = STALE_KEY }
+  :: d_step { key[n] == 0 && counter[n] < proposal -> \
+       key[n] = (proposal == HOLDER -> HOLDER : HIGHER_KEY); counter[n] = proposal } \
+  :: d_step { key[n] == 0 -> key[n] = STALE_KEY }
 
 #if defined(REPAIR_COUNTED)
 #define RENEW(n) \
@@ -127,22 +131,11 @@ end:
 #endif
 #define LOSE(n) :: d_step { MAY_LOSE(n) -> key[n] = 0 }
 
-/* A vote for the holder, when somebody gives back. Of counters above the lease's token, and of
- * those above the contender's, one is like the other. */
-#define VOTE(n) \
-  :: d_step { key[n] == 0 || (key[n] == CONTENDER && over) -> \
-       key[n] = (counter[n] < HOLDER -> HOLDER : CALLED_KEY); \
-       if \
-       :: counter[n] <= HOLDER || counter[n] == CONTENDER -> counter[n]++ \
-       :: else \
-       fi }
-
 proctype network() {
 end:
   do
   EACH(REPAIR)
   EACH(ACQUIRE_LATE)
-  EACH(VOTE)
   EACH(LOSE)
   od
 }
@@ -174,9 +167,15 @@ init {
   atomic {
     HELD(0);
     if
-    :: HELD(1); if :: repairs = 4 :: skip fi
-    :: HELD(2); if :: repairs = 2 :: skip fi
+    :: HELD(1)
+    :: HELD(2)
     :: HELD(1); HELD(2)
+    fi;
+    /* Raised to the token, below the proposal; between the two tokens, or above both. */
+    if
+    :: proposal = HOLDER
+    :: proposal = HOLDER + 1
+    :: proposal = CONTENDER + 1
     fi;
     run holder(); run network(); run contender()
   }

@@ -1,20 +1,24 @@
 /* Fenced Redlock: the order of tokens.
  *
  * Modelled   N independent nodes, each with a counter C; ATTEMPTS acquisitions, each with an id of
- *            its own and a token p that it proposes. A node that grants answers `fresh` (p > C: C
- *            := p) or `stale, C`. Fresh on a majority: the token is p. Granted on a majority, but
- *            not fresh on one: raise to q = max(C seen) + 1, where C < q: C := q, ok. A majority
+ *            its own and a token p that it proposes. A node that grants answers `fresh` (p > C, and
+ *            it believes p: C := p) or `stale, C`. Fresh on a majority: the token is p. Granted on a
+ *            majority, but not fresh on one: raise to q = the highest counter answered + 1 (where a
+ *            node answered fresh, that is p), where C < q: C := q, ok. A majority
  *            of ok: the token is q. Refused: try once more, higher, or give up. A key that is
  *            already ours answers stale to a repeated acquire, and ok to a repeated raise if q is
- *            what it was raised to. (That it also tells its token, if that is C still, is the
- *            first answer, heard late.)
- * Adversary  chooses proposals, and what the counters start from; loses, delays and repeats
+ *            what it was raised to.
+ * Adversary  chooses proposals, what the counters start from, and for every acquire that reaches a
+ *            node whether the node believes the proposal: clocks are anywhere; loses, delays and repeats
  *            requests, also of attempts that are over; loses and delays replies. It also chooses,
  *            for every script, whether it finds the key free, its own, or another's: keys vanish
  *            and come back at will, so the order of tokens rests on no key, clock, pause or TTL.
- *            ("Busy", and "refused, p is too far ahead", are requests lost; to a counter, a repair
- *            or filling in is a raise to the lease's token that nobody hears of.)
- * Asserted   if A's acquire returned before B's began, token(B) > token(A); no token twice.
+ *            ("Busy" is a request lost; to a counter, a repair is a raise to the lease's token that
+ *            nobody hears of.)
+ * Asserted   if A's acquire returned before B's began, token(B) > token(A); no token twice. No raise
+ *            goes above the highest counter that there was at the start, or proposal that a node
+ *            believed, by more than the number of raises so far: a proposal that nobody believes
+ *            moves nothing.
  * Limits     exhaustive for N = 3 and two attempts: 2 GB. More attempts, and N = 5: bitstate
  *            hashing.
  *
@@ -25,6 +29,8 @@
  *            KEEP_CONFIRMATIONS count what confirmed a lower q for the higher one
  *            RETRANSMIT_FRESH   a key that is already ours answers fresh
  *            REUSED_ID          the second attempt goes by the id of the first, which is over
+ *            RAISE_TO_PROPOSAL  raise to max(C seen, p) + 1, whether a node believed p or not
+ *            UNBELIEVED_TAKEN   a node that does not believe p answers as if it did: p is the token
  */
 #ifndef N
 #define N 3
@@ -68,21 +74,42 @@ byte seen[ATTEMPTS + 1];
 byte highest; /* of the tokens returned */
 short tokens; /* the set of them */
 byte over;    /* attempts that are */
+byte bounded; /* the highest counter at the start, or proposal believed, plus the raises so far */
+#define BELIEVED(p) if :: bounded < p + raises -> bounded = p + raises :: else fi
+#define COUNT_RAISE raises++; bounded++; assert(q <= bounded)
+byte raises;
 
-/* The acquire script where it finds the key free. Where C is not below p it changes nothing but the
- * key. A reply that is heard late counts as a client that is slow to decide. */
+/* The acquire script where it finds the key free. Where C is not below p, or p is not believed, it
+ * changes nothing but the key. A reply that is heard late counts as a client that is slow to
+ * decide. */
 #define ACQUIRE_UNHEARD(n) \
-  :: d_step { p > counter[n] -> counter[n] = p }
+  :: d_step { p > counter[n] -> \
+       counter[n] = p; BELIEVED(p); if :: q <= p -> ADD(took, n) :: else fi }
+#define ACQUIRE_LATE(n) \
+  :: d_step { p > counter[n] -> counter[n] = p; BELIEVED(p) }
 #define ACQUIRE(n) \
   ACQUIRE_UNHEARD(n) \
-  :: d_step { p > counter[n] -> counter[n] = p; ADD(granted[id], n); ADD(fresh[id], n) } \
-  :: d_step { p <= counter[n] && !HAS(granted[id], n) -> ADD(granted[id], n); SEE(n) } \
+  :: d_step { p > counter[n] -> \
+       counter[n] = p; BELIEVED(p); ADD(granted[id], n); ADD(fresh[id], n); SEE(n) } \
+  :: d_step { !HAS(granted[id], n) -> ADD(granted[id], n); UNLESS_BELIEVED(n) } \
   AGAIN(n)
 #ifdef RETRANSMIT_FRESH
 #define AGAIN(n) \
   :: d_step { p <= counter[n] && !HAS(fresh[id], n) -> ADD(granted[id], n); ADD(fresh[id], n) }
 #else
 #define AGAIN(n) /* answered stale, as above */
+#endif
+
+#ifdef UNBELIEVED_TAKEN
+#define UNLESS_BELIEVED(n) if :: p > counter[n] -> ADD(fresh[id], n) :: else -> SEE(n) fi
+#else
+#define UNLESS_BELIEVED(n) SEE(n)
+#endif
+
+#ifdef RAISE_TO_PROPOSAL
+#define ANSWERED (seen[id] > p -> seen[id] : p)
+#else
+#define ANSWERED seen[id]
 #endif
 
 #if defined(RAISE_UNCHECKED)
@@ -101,6 +128,8 @@ byte over;    /* attempts that are */
 #define RAISE(n) \
   RAISE_UNHEARD(n) \
   :: d_step { HAS(raised[id], n) && !HAS(ok[id], n) -> ADD(ok[id], n) } \
+  /* The key says p already, and p is what it is to be raised to. */ \
+  :: d_step { q == p && HAS(took, n) && !HAS(ok[id], n) -> ADD(ok[id], n) } \
   /* Refused: somebody was here, or the key is gone. Only a higher counter is news. */ \
   :: d_step { counter[n] >= q && counter[n] > seen[id] -> seen[id] = counter[n] }
 
@@ -125,6 +154,7 @@ proctype attempt(byte me) {
   byte p;        /* proposed */
   byte q;        /* raised to */
   byte previous; /* what was tried before q */
+  byte took;     /* nodes that believed p, unheard: a raise may go to p as well */
   byte bound;    /* no token was returned above it before we began */
 #ifdef REUSED_ID
   me == 1 || over;
@@ -147,7 +177,7 @@ proctype attempt(byte me) {
   :: d_step { COUNT(fresh[id]) >= MAJORITY -> q = p }
      goto returns
   :: d_step { COUNT(granted[id]) >= MAJORITY && COUNT(fresh[id]) < MAJORITY ->
-       q = (seen[id] > p -> seen[id] : p) + 1; FORGET(fresh); FORGET(granted) }
+       q = ANSWERED + 1; COUNT_RAISE; FORGET(fresh); FORGET(granted) }
 #ifdef NO_WRITE_BACK
      goto returns
 #else
@@ -160,7 +190,7 @@ proctype attempt(byte me) {
   EACH(ACQUIRE_UNHEARD)
   :: COUNT(ok[id]) >= MAJORITY -> break
   :: d_step { !previous && seen[id] >= q && seen[id] < TOKEN_MAX ->
-       FORGET_OK FORGET_RAISED previous = q; q = seen[id] + 1 }
+       FORGET_OK FORGET_RAISED previous = q; q = seen[id] + 1; COUNT_RAISE }
   :: goto ends
   od;
 returns:
@@ -172,14 +202,14 @@ returns:
   };
 ends:
   atomic {
-    bound = 0; FORGET(fresh); FORGET(granted); FORGET(ok); FORGET(seen);
+    bound = 0; took = 0; FORGET(fresh); FORGET(granted); FORGET(ok); FORGET(seen);
     over++
   };
   /* What is still in the network arrives. */
 end:
   do
   EACH(RAISE_UNHEARD)
-  EACH(ACQUIRE_UNHEARD)
+  EACH(ACQUIRE_LATE)
   od
 }
 
@@ -194,6 +224,7 @@ init {
        i++
     :: else -> break
     od;
+    bounded = counter[N - 1];
     i = 1;
     do :: i <= ATTEMPTS -> run attempt(i); i++ :: else -> break od;
     i = 0

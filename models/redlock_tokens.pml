@@ -1,24 +1,24 @@
 /* Fenced Redlock: the order of tokens.
  *
- * Modelled   N independent nodes, each with a counter C; ATTEMPTS acquisitions, each with an id of
- *            its own and a token p that it proposes. A node that grants answers `fresh` (p > C, and
- *            it believes p: C := p) or `stale, C`. Fresh on a majority: the token is p. Granted on a
- *            majority, but not fresh on one: raise to q = the highest counter answered + 1 (where a
- *            node answered fresh, that is p), where C < q: C := q, ok. A majority
- *            of ok: the token is q. Refused: try once more, higher, or give up. A key that is
- *            already ours answers stale to a repeated acquire, and ok to a repeated raise if q is
- *            what it was raised to.
- * Adversary  chooses proposals, what the counters start from, and for every acquire that reaches a
- *            node whether the node believes the proposal: clocks are anywhere; loses, delays and repeats
- *            requests, also of attempts that are over; loses and delays replies. It also chooses,
- *            for every script, whether it finds the key free, its own, or another's: keys vanish
- *            and come back at will, so the order of tokens rests on no key, clock, pause or TTL.
- *            ("Busy" is a request lost; to a counter, a repair is a raise to the lease's token that
- *            nobody hears of.)
- * Asserted   if A's acquire returned before B's began, token(B) > token(A); no token twice. No raise
- *            goes above the highest counter that there was at the start, or proposal that a node
- *            believed, by more than the number of raises so far: a proposal that nobody believes
- *            moves nothing.
+ * Modelled   N independent nodes, each with a counter C; ATTEMPTS acquisitions, each with an id
+ *            of its own and a token p that it proposes. A node that grants answers `fresh` (p >
+ *            C, and it believes p: C := p) or `stale, C`. Fresh on a majority: the token is p.
+ *            Granted on a majority, but not fresh on one: raise to q = the highest counter
+ *            answered + 1 (where a node answered fresh, that is p), where C < q: C := q, ok. A
+ *            majority of ok: the token is q. Refused: try once more, higher, or give up. A key
+ *            that is already ours answers stale to a repeated acquire, and ok to a repeated raise
+ *            if q is what it was raised to.
+ * Adversary  chooses proposals, what the counters start from, and for every acquire that reaches
+ *            a node whether the node believes the proposal: clocks are anywhere; loses, delays
+ *            and repeats requests, also of attempts that are over; loses and delays replies. It
+ *            also chooses, for every script, whether it finds the key free, its own, or
+ *            another's: keys vanish and come back at will, so the order of tokens rests on no
+ *            key, clock, pause or TTL. ("Busy" is a request lost; to a counter, a repair is a
+ *            raise to the lease's token that nobody hears of.)
+ * Asserted   if A's acquire returned before B's began, token(B) > token(A); no token twice. No
+ *            raise goes above the highest counter that there was at the start, or proposal that a
+ *            node believed, by more than the number of raises so far: a proposal that nobody
+ *            believes moves nothing.
  * Limits     exhaustive for N = 3 and two attempts: 2 GB. More attempts, and N = 5: bitstate
  *            hashing.
  *

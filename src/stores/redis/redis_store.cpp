@@ -85,7 +85,12 @@ result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
     args.push_back(tokens.back());
   }
   const auto counted_from = runtime::now();
-  auto answer = server_->renewals.run({scripts::renew, keys, args}, until);
+  const script_call script{scripts::renew, keys, args};
+  auto answer = server_->renewals.run(script, until);
+  // Once more if the connection ended under it: a renewal may be repeated, and one that another
+  // connection's end has set off often meets a server that is about to close this one as well.
+  const bool was_cut_off = !answer && answer.error().code == errc::outcome_unknown;
+  if (was_cut_off && runtime::now() < until) answer = server_->renewals.run(script, until);
   if (!answer) return fail(std::move(answer.error()));
   const auto fields = elements_of(**answer);
   if (fields.size() != leases.size() + 2) {

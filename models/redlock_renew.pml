@@ -6,15 +6,15 @@
  *            repaired (the key is set again), but only once the round has succeeded, and it does
  *            not count in that round: of two answers of a node, the first is the one. A round that
  *            fails may be tried again. A key that was set by a stale vote counts as missing. So
- *            does one with a token above the lease's: the lease was raised to a token below what its
- *            attempt had proposed, because some nodes did not believe the proposal, and its acquire
- *            comes late to a node that does.
+ *            does one with a token above the lease's: the lease was raised to a token below what
+ *            its attempt had proposed, because some nodes did not believe the proposal, and its
+ *            acquire comes late to a node that does.
  * Adversary  Node 0 loses keys at any time, again and again; the other two keep a key until its
  *            owner gives it back. Requests, repairs above all, arrive late and more than once, the
- *            holder's acquires too; replies are lost. The holder's proposal is the lease's token, or
- *            above it: then it may be above or below the contender's, and each node that an acquire
- *            comes to late believes it or not. No clock: the holder may be as slow as it likes. With
- *            STRICT, every node loses keys at any time.
+ *            holder's acquires too; replies are lost. The holder's proposal is the lease's token,
+ *            or above it: then it may be above or below the contender's, and each node that an
+ *            acquire comes to late believes it or not. No clock: the holder may be as slow as it
+ *            likes. With STRICT, every node loses keys at any time.
  * Asserted   When a round succeeds, no contender that was granted before the round began still
  *            holds the lock: otherwise there are two holders, both of which were just told so.
  *            With STRICT, none was granted at all, that is: a lease that was interrupted is not

@@ -20,11 +20,10 @@ namespace {
 constexpr const char* examples = R"(Examples:
   holdfast redlock status --store redlock://n1,n2,n3
   holdfast redlock init --store redlock://n1,n2,n3
-  holdfast redlock recover --store redlock://n1,n2,n3
   holdfast redlock move --store redlock://n1,n2,n3 --to 'redlock://n1,n2,n4?epoch=2'
 
 A node that is empty or was restarted may have lost locks, so it does not vote until the set's
-max_ttl is over; clients see to that by themselves. These verbs decide what clients must not.)";
+max_ttl is over. Clients see to that by themselves, also where all nodes were restarted.)";
 
 constexpr const char* status_examples = R"(Examples:
   holdfast redlock status --store redlock://n1,n2,n3
@@ -35,32 +34,26 @@ Exit codes: 0 every node votes, 1 some do not, 64 not a redlock:// URL.)";
 constexpr const char* init_examples = R"(Examples:
   holdfast redlock init --store redlock://n1,n2,n3
 
-Lets a new set begin at once instead of after max_ttl. You vouch that no lock is held on it. Refuses
-if a node does not answer or has voted before. Exit codes: 0 it votes, 1 it is not new, 69 a node
-does not answer.)";
+Lets every node vote at once, where a client would wait for max_ttl: nodes of a new set, and nodes
+that were restarted or lost their data. You vouch that no lock is held on the set: if one is, a
+second holder may get it. Every node has to answer.
 
-constexpr const char* recover_examples = R"(Examples:
-  holdfast redlock recover --store redlock://n1,n2,n3
-
-After a majority of nodes lost their counters: they go on above the highest that are left anywhere
-and above what the nodes' clocks allowed. Every node has to answer and to have waited for max_ttl.
-Tokens go on increasing if the clocks are right. Exit codes: 0 all vote, 69 too early, or a node is
-away.)";
+Exit codes: 0 every node votes, 1 a node has voted in another set, 69 a node does not answer.)";
 
 constexpr const char* move_examples = R"(Examples:
   # n3 is broken; n4 takes its place. Then give every client the new URL.
   holdfast redlock move --store redlock://n1,n2,n3 --to 'redlock://n1,n2,n4?epoch=2'
-  # one more, one less
-  holdfast redlock move --store redlock://n1,n2 --to 'redlock://n1,n2,n3?epoch=2'
-  holdfast redlock move --store 'redlock://n1,n2,n3?epoch=2' --to 'redlock://n1,n3?epoch=3'
+  # one more; then one less
+  holdfast redlock move --store redlock://n1,n2,n3 --to 'redlock://n1,n2,n3,n4?epoch=2'
+  holdfast redlock move --store 'redlock://n1,n2,n3,n4?epoch=2' --to 'redlock://n1,n2,n4?epoch=3'
 
 Replaces, adds or removes nodes while locks are held. Nodes keep what they have and serve the new
 list at once; a new node begins to vote after max_ttl. Clients of the old list are refused from then
 on and told the new one; what they hold is not renewed, and they hear of the loss in time. Refuses,
-and changes nothing, where two majorities could grant at once. Stopped half-way, run it again.
+and changes nothing, where two majorities could grant at once. Stopped half-way, run it again: until
+then nodes of the new list that restart do not vote again.
 
-Exit codes: 0 done; 1 too much at once; 64 the lists make no sense; 69 a node is away, or too few
-have kept what they had.)";
+Exit codes: 0 done; 1 too much at once; 64 the lists make no sense; 69 a node is away.)";
 
 struct redlock_options {
   std::string store{};
@@ -106,18 +99,11 @@ void add_redlock(CLI::App& app, invocation& job) {
   status->final_callback(
       [options, &job] { job.verb = [options] { return show_nodes(*options); }; });
 
-  CLI::App* init = verb->add_subcommand("init", "Let a new set begin at once");
+  CLI::App* init = verb->add_subcommand("init", "Let every node vote at once");
   add_store(*init, options->store);
   init->footer(init_examples);
   init->final_callback([options, &job] {
     job.verb = [options] { return end_with(redlock::init(options->store)); };
-  });
-
-  CLI::App* recover = verb->add_subcommand("recover", "Go on after a majority lost its counters");
-  add_store(*recover, options->store);
-  recover->footer(recover_examples);
-  recover->final_callback([options, &job] {
-    job.verb = [options] { return end_with(redlock::recover(options->store)); };
   });
 
   CLI::App* move = verb->add_subcommand("move", "Replace, add or remove nodes");

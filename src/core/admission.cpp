@@ -1,7 +1,6 @@
 #include "core/admission.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "core/quorum_machine.hpp"
 
@@ -9,73 +8,68 @@ namespace holdfast::core {
 
 namespace {
 
-bool names(std::string_view waits, std::string_view one) {
-  while (!waits.empty()) {
-    const auto end = std::min(waits.find(' '), waits.size());
-    if (waits.substr(0, end) == one) return true;
-    waits.remove_prefix(std::min(end + 1, waits.size()));
-  }
-  return false;
+using standing = node_report::standing;
+using move = node_report::move;
+
+std::size_t count(std::span<const node_report> nodes, auto&& which) {
+  return static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), which));
+}
+
+// While nodes change over, a majority of the old list and one of the new list may both be found
+// among those that answer, and clocks do not tell which of them has the last token. That this set
+// was complete once says nothing about a move away from it.
+bool is_half_moved(std::span<const node_report> nodes) {
+  const auto elsewhere = [](const node_report& one) {
+    return one.is == standing::foreign || one.is == standing::left;
+  };
+  const bool done = count(nodes, [](const node_report& one) {
+                      return one.is == standing::votes && one.moved == move::complete;
+                    }) > 0;
+  const bool begun = count(nodes, [&](const node_report& one) {
+                       return elsewhere(one) || one.moved == move::begun;
+                     }) > 0;
+  const bool goes_on =
+      count(nodes, [&](const node_report& one) { return elsewhere(one) && one.later; }) > 0;
+  return goes_on || (begun && !done);
+}
+
+// One second more for the tokens that raises add to the highest, one each.
+constexpr duration raises_add_max = std::chrono::seconds{1};
+
+std::uint64_t ahead_of_clocks(std::span<const node_report> nodes, duration by) {
+  duration latest{};
+  for (const auto& one : nodes)
+    latest = std::max(latest, one.clock);
+  using std::chrono::microseconds;
+  return static_cast<std::uint64_t>(
+      std::chrono::floor<microseconds>(latest + by + raises_add_max).count());
 }
 
 }  // namespace
 
-std::string waits_of(const std::vector<node_report>& nodes) {
-  std::string all;
-  for (const auto& one : nodes) {
-    if (!all.empty()) all += ' ';
-    all += one.wait;
+admission_rule::admission_rule(std::size_t of_nodes, duration longest_ttl) noexcept
+    : nodes{of_nodes}, max_ttl{longest_ttl}, intact_min{majority_of(of_nodes)} {}
+
+counter_source admission::judge(std::span<const node_report> nodes, time_point now) {
+  const auto intact = count(nodes, is_intact);
+  if (intact >= rule_.intact_min) {
+    too_few_since_.reset();
+    return counter_source::intact;
   }
-  return all;
+  if (!too_few_since_) too_few_since_ = now;
+  const bool looked_twice = now >= after(*too_few_since_, rule_.looks_apart);
+  const auto there = intact + count(nodes, has_to_wait);
+  const bool may_ask_all = there >= majority_of(rule_.nodes) && !is_half_moved(nodes);
+  return looked_twice && may_ask_all ? counter_source::all_there : counter_source::nobody;
 }
 
-std::string still_to_begin(const node_report& one, const std::vector<node_report>& nodes) {
-  if (one.wait.empty()) return {};
-  for (const auto& other : nodes) {
-    if (names(other.begun_with, one.wait)) return other.begun_with;
-  }
-  return {};
+std::uint64_t least_counter(std::span<const node_report> answering, duration max_ttl) {
+  constexpr duration ahead = believed_ahead_max + clocks_apart_max;
+  return ahead_of_clocks(answering, std::max(duration::zero(), ahead - max_ttl));
 }
 
-admission_plan plan_admission(const std::vector<node_report>& nodes, duration max_ttl) {
-  using standing = node_report::standing;
-  const auto count = [&](standing which) {
-    return static_cast<std::size_t>(std::count_if(
-        nodes.begin(), nodes.end(), [&](const auto& one) { return one.is == which; }));
-  };
-  const bool can_recover = count(standing::votes) >= majority_of(nodes.size());
-  const bool all_blank = count(standing::blank) == nodes.size();
-  const auto least = std::min_element(
-      nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.waited < b.waited; });
-
-  admission_plan plan;
-  std::size_t have_lost = 0;  // theirs, and cannot learn them
-  const auto look_again = [&](duration in) {
-    plan.again = plan.again ? std::min(*plan.again, in) : in;
-  };
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto& one = nodes[i];
-    if (!awaits_admission(one)) continue;
-    const auto left = max_ttl - one.waited;
-    const auto begun_with = one.is == standing::blank ? still_to_begin(one, nodes) : std::string{};
-    if (one.is == standing::restarted && one.loses_nothing) {
-      plan.admit.push_back({i, admission::grounds::kept, {}});
-    } else if (can_recover && left <= duration::zero()) {
-      plan.admit.push_back({i, admission::grounds::recovered, {}});
-    } else if (!begun_with.empty() && left <= duration::zero()) {
-      plan.admit.push_back({i, admission::grounds::all_new, begun_with});
-    } else if (can_recover || !begun_with.empty()) {
-      look_again(left);
-    } else if (all_blank && least->waited >= max_ttl) {
-      plan.admit.push_back({i, admission::grounds::all_new, waits_of(nodes)});
-    } else if (all_blank) {
-      look_again(max_ttl - least->waited);
-    } else {
-      ++have_lost;
-    }
-  }
-  plan.counters_lost = have_lost > nodes.size() - majority_of(nodes.size());
-  return plan;
+std::uint64_t least_counter_at_once(std::span<const node_report> all) {
+  return ahead_of_clocks(all, believed_ahead_max);
 }
 
 }  // namespace holdfast::core

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/by_node.hpp"
+
 namespace holdfast::core {
 
 namespace {
@@ -225,9 +227,11 @@ failure quorum_machine::why(std::span<const std::string> names, duration node_ti
   failure what;
   const auto majority = majority_of(places_.size());
   const auto holding = count([](const place& p) { return p.is == state::holds && !p.silent; });
-  std::string said = std::to_string(holding) + " of " + std::to_string(places_.size()) + " granted";
   std::size_t perhaps = 0;
+  std::size_t may_vote = 0;  // now, or by themselves before long
+  std::size_t waiting = 0;   // of those
   std::vector<errc> codes;
+  std::vector<node_answer> to_tell;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const auto& one = places_[i];
     std::string text;
@@ -235,34 +239,42 @@ failure quorum_machine::why(std::span<const std::string> names, duration node_ti
       text = one.silent ? "no answer in " + in_milliseconds(node_timeout)
                         : std::string{"not waited for"};
       codes.push_back(errc::store_unreachable);
+      may_vote += one.silent ? 0 : 1;
     } else if (one.is == state::holds) {
       text = "granted";
+      ++may_vote;
     } else if (one.said->what == vote::kind::busy) {
       text = one.said->holder ? "held by another" : "kept for a waiter whose turn it is";
+      ++may_vote;
     } else if (one.said->what == vote::kind::not_ours) {
       text = "lost our key";
+      ++may_vote;
     } else {
-      text = one.said->what == vote::kind::refused ? "refused: " : "";
+      const auto code = one.said->why.code;
+      const bool waits = one.said->what == vote::kind::refused && code == errc::store_loading;
+      text = one.said->what == vote::kind::refused && !waits ? "refused: " : "";
       text += one.said->why.message;
-      codes.push_back(one.said->why.code == errc::outcome_unknown ? errc::store_unreachable
-                                                                  : one.said->why.code);
+      codes.push_back(code == errc::outcome_unknown ? errc::store_unreachable : code);
+      waiting += waits ? 1 : 0;
+      may_vote += waits ? 1 : 0;
     }
     perhaps += may_hold(i) ? 1 : 0;
-    if (text != "granted") {
-      said += "; " + names[i] + (text.starts_with("refused") ? " " : ": ") + text;
-    }
+    if (text != "granted") to_tell.push_back({names[i], text});
     what.nodes.push_back({names[i], std::move(text)});
   }
   // What most of the broken nodes say; what passes by itself only if nothing else is wrong.
   const auto often = [&](errc code) { return std::count(codes.begin(), codes.end(), code); };
   what.code = errc::store_unreachable;
   for (const auto code : codes) {
-    if (often(code) > often(what.code)) what.code = code;
+    if (code != errc::store_loading && often(code) > often(what.code)) what.code = code;
   }
+  // Enough nodes answer, and only have to wait: the set serves again by itself.
+  if (waiting > 0 && may_vote >= majority) what.code = errc::store_loading;
   if (what.code == errc::store_unreachable && perhaps >= majority) {
     what.code = errc::outcome_unknown;
   }
-  what.message = said;
+  what.message = std::to_string(holding) + " of " + std::to_string(places_.size()) + " granted";
+  if (!to_tell.empty()) what.message += "; " + by_node(to_tell);
   return what;
 }
 

@@ -127,7 +127,7 @@ class quorum_machine {
   [[nodiscard]] std::uint64_t highest_seen() const noexcept { return highest_; }
   // Who is in the way, and when enough nodes come free by themselves.
   [[nodiscard]] busy met() const;
-  // "2 of 5 granted; n4 refused: restarted 12 s ago; n5: no answer in 50 ms"
+  // "2 of 5 granted; n4: was restarted, votes in 12 s; n5: no answer in 50 ms"
   [[nodiscard]] failure why(std::span<const std::string> names, duration node_timeout) const;
 
  private:

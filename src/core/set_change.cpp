@@ -6,6 +6,25 @@
 
 namespace holdfast::core {
 
+bool enough_change_over(std::span<const changing_node> nodes) {
+  using part = changing_node::part;
+  using standing = changing_node::standing;
+  const auto count = [&](auto which) {
+    return static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), which));
+  };
+  const auto is_told = [](const changing_node& one) {
+    return one.is != standing::unreachable && one.is != standing::foreign &&
+           one.is != standing::settling;
+  };
+  const auto told = count([&](const auto& one) { return one.as != part::joins && is_told(one); });
+  const auto changed = count([&](const changing_node& one) {
+    return (one.as == part::stays && is_told(one)) ||
+           (one.as == part::joins && one.is == standing::changed);
+  });
+  return told >= majority_of(count([](const auto& one) { return one.as != part::joins; })) &&
+         changed >= majority_of(count([](const auto& one) { return one.as != part::leaves; }));
+}
+
 change_verdict judge_change(std::span<const changing_node> nodes) {
   using part = changing_node::part;
   using standing = changing_node::standing;
@@ -29,10 +48,7 @@ change_verdict judge_change(std::span<const changing_node> nodes) {
   }
   const auto closed = count([&](const auto& one) { return one.as != part::joins && !away(one); });
   if (closed < majority_of(old_size)) return change_verdict::too_few_closed;
-  const auto intact = count([](const auto& one) {
-    return one.is == standing::changed || (one.as == part::stays && one.is == standing::intact);
-  });
-  if (intact < majority_of(new_size)) return change_verdict::too_few_intact;
+  if (!enough_change_over(nodes)) return change_verdict::too_few_stay;
   return change_verdict::safe;
 }
 

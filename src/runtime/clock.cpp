@@ -14,6 +14,10 @@ std::chrono::system_clock::time_point wall_now() noexcept {
   return std::chrono::system_clock::now();
 }
 
+std::chrono::milliseconds wall_ms() noexcept {
+  return std::chrono::floor<std::chrono::milliseconds>(wall_now().time_since_epoch());
+}
+
 timespec until(core::time_point when) noexcept {
   // A wait of a day is as good as endless: whoever waits looks again.
   constexpr core::duration longest = std::chrono::hours{24};

@@ -14,6 +14,9 @@ namespace holdfast::runtime {
 // Wall clock, for showing to people and for tokens of the in-process store. Never for validity.
 [[nodiscard]] std::chrono::system_clock::time_point wall_now() noexcept;
 
+// The same since 1970, as scripts take it.
+[[nodiscard]] std::chrono::milliseconds wall_ms() noexcept;
+
 // What poll(2) wants: rounded up, so that a wait never ends a moment too early and spins.
 [[nodiscard]] timespec until(core::time_point when) noexcept;
 

@@ -1,13 +1,18 @@
 // Nodes that forget: restarted, emptied, new. A node that may have lost a vote must not give it to
 // somebody else, and must not forget which tokens there were.
+#include <algorithm>
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include <holdfast/holdfast.hpp>
 
 #include "client/open_store.hpp"
 #include "client/url.hpp"
+#include "redlock_scripts.hpp"
 #include "runtime/background.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/random.hpp"
 #include "stores/redlock/node_set.hpp"
 #include "support/holder_process.hpp"
 #include "support/naive_redlock.hpp"
@@ -50,28 +55,58 @@ std::uint64_t counter(redis_server& node) {
   return std::stoull(fields.substr(line + 1));
 }
 
-using stores::redlock::node_set;
+// Answers like a client's would, and nobody who lets nodes in.
+class lone_rejoin {
+ public:
+  using step = stores::redlock::rejoining::step;
+  explicit lone_rejoin(const redlock_nodes& set)
+      : nodes_{std::make_shared<stores::redlock::node_set>(
+            detail::redlock_config_of(detail::parse_url(set.url()).value()), work_,
+            stores::redlock::node_set::role::visitor)} {
+    nodes_->start();
+  }
+  lone_rejoin(const lone_rejoin&) = delete;
+  lone_rejoin& operator=(const lone_rejoin&) = delete;
+  ~lone_rejoin() {
+    nodes_->close();
+    work_->stop();
+  }
+  stores::redlock::rejoining operation() {
+    return {nodes_->identity(), {nodes_->nodes().size(), nodes_->config.max_ttl}, [] {
+              return std::string{runtime::fresh_owner().text()};
+            }};
+  }
+  // Does what a step says, and tells the operation.
+  step perform(stores::redlock::rejoining& what, const step& next) {
+    const auto answers = nodes_->run_on_records(next.asks, core::after(runtime::now(), patience));
+    stores::redlock::rejoining::answers said;
+    for (const auto& one : answers)
+      said.push_back(one && *one ? (*one)->get() : nullptr);
+    return what.on_answers(said, runtime::now(), runtime::wall_ms());
+  }
+  // Looks until it has read the counters for a node whose wait is over, and is about to let it in.
+  step about_to_admit(stores::redlock::rejoining& what) {
+    auto next = what.start(runtime::now(), runtime::wall_ms());
+    EXPECT_TRUE(eventually([&] {
+      if (next.what == step::verb::pause) next = what.on_time(runtime::now(), runtime::wall_ms());
+      const bool admits = next.what == step::verb::ask &&
+                          std::any_of(next.asks.begin(), next.asks.end(), [](const auto& one) {
+                            return one && one->which == &stores::redlock::scripts::admit;
+                          });
+      if (!admits && next.what == step::verb::ask) next = perform(what, next);
+      return admits;
+    }));
+    return next;
+  }
 
-// The nodes, and nobody who lets them in.
-std::shared_ptr<node_set> nodes_alone(const redlock_nodes& set) {
-  const auto work = std::make_shared<runtime::background>(1);
-  work->stop();
-  auto nodes = std::make_shared<node_set>(
-      detail::redlock_config_of(detail::parse_url(set.url()).value()), work);
-  nodes->start();
-  return nodes;
-}
+ private:
+  const std::shared_ptr<runtime::background> work_ = std::make_shared<runtime::background>(1);
+  const std::shared_ptr<stores::redlock::node_set> nodes_;
+};
 
-core::time_point with_patience() { return core::after(runtime::now(), patience); }
-
-// As if whoever ran `init` was gone after the first node.
-void begin_with_one(const redlock_nodes& set) {
-  const auto nodes = nodes_alone(set);
-  const auto seen = nodes->survey(with_patience());
-  EXPECT_TRUE(nodes->admit(0, seen[0], node_set::admit_mode::vouched_for, {},
-                           core::waits_of(node_set::reports_of(seen)), with_patience()));
-  nodes->close();
-}
+// Short waits, for sets that have to come back by themselves.
+const redlock_nodes_options short_waits{.query = "node_timeout=1000&max_ttl=1000"};
+const client_options impatient{.lock = {.ttl = 1'000ms}, .unreachable_limit = 1ms};
 
 }  // namespace
 
@@ -174,44 +209,21 @@ TEST(RedlockAmnesia, EmptiedNodeIsNoticedOnALivingConnection) {
   EXPECT_TRUE(held.held());
 }
 
-// Mutant ANOTHER_WAIT of models/redlock_blank.pml: a client that was asleep has counters from
-// before the node was emptied again. Its run_id is what it was.
+// A client that was asleep has counters from before the node was emptied again. Its run_id is what
+// it was.
 TEST(RedlockAmnesia, NodeThatWasEmptiedTwiceIsNotLetInByWhoSawTheFirstTime) {
-  constexpr auto max_ttl = 200ms;
   redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=200"}};
-  const auto nodes = nodes_alone(set);
-  const auto after_emptying = [&] {
-    (void)set[0].command({"FLUSHALL"});
-    node_set::standing seen;
-    EXPECT_TRUE(eventually([&] {
-      seen = nodes->survey(with_patience())[0];
-      return seen.report.is == core::node_report::standing::blank && seen.report.waited >= max_ttl;
-    }));
-    return seen;
-  };
-  const auto first = after_emptying();
-  const auto second = after_emptying();
-  EXPECT_FALSE(nodes->admit(0, first, node_set::admit_mode::waited, {}, {}, with_patience()));
+  lone_rejoin client_of{set};
+  (void)set[0].command({"FLUSHALL"});
+  auto sleeper = client_of.operation();
+  const auto outdated = client_of.about_to_admit(sleeper);
+  (void)set[0].command({"FLUSHALL"});
+  auto awake = client_of.operation();
+  const auto fresh = client_of.about_to_admit(awake);
+  (void)client_of.perform(sleeper, outdated);
   EXPECT_FALSE(votes(set, 0));
-  EXPECT_TRUE(nodes->admit(0, second, node_set::admit_mode::waited, {}, {}, with_patience()));
+  (void)client_of.perform(awake, fresh);
   EXPECT_TRUE(votes(set, 0));
-  nodes->close();
-}
-
-// Scenario 23: what was promised is on disk.
-TEST(RedlockAmnesia, NodeThatLosesNothingVotesAgainAtOnce) {
-  redlock_nodes set{3,
-                    {.node = {.config = {"appendonly yes", "appendfsync always"}},
-                     .query = "node_timeout=1000&max_ttl=600000"}};
-  client c{set.url(), {.lock = {.ttl = 60'000ms}}};
-  const lease held = c.mutex("orders").acquire();
-  ASSERT_TRUE(set.await_all_holding("orders"));
-  empty_by_restart(set[0]);
-  EXPECT_EQ(set[0].command({"EXISTS", "orders"}), "1");
-  EXPECT_TRUE(eventually([&] {
-    (void)c.mutex("other").try_acquire();
-    return votes(set, 0);
-  }));
 }
 
 // Scenario 23, everysec: the last second is lost, the marker is not.
@@ -256,106 +268,218 @@ TEST(RedlockAmnesia, NodeThatLostItsLastSecondDoesNotVote) {
   EXPECT_FALSE(votes(set, 0));
 }
 
-TEST(RedlockAmnesia, NewSetBeginsByItselfAfterMaxTtl) {
-  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1500", .init = false}};
-  client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 1ms}};
-  std::string what;
-  EXPECT_EQ(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what),
-            errc::store_loading);
-  EXPECT_NE(what.find("holdfast redlock init"), std::string::npos) << what;
-  client patient{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 30'000ms}};
-  EXPECT_TRUE(patient.mutex("orders").try_acquire(patience));
-}
-
-TEST(RedlockAmnesia, NewSetWhoseBeginningWasInterruptedGoesOnByItself) {
-  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1500", .init = false}};
-  begin_with_one(set);
-  client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 30'000ms}};
-  EXPECT_TRUE(c.mutex("orders").try_acquire(patience));
-  EXPECT_TRUE(eventually([&] { return votes(set, 0) && votes(set, 1) && votes(set, 2); }));
-}
-
-TEST(RedlockAmnesia, InterruptedInitIsFinishedByAnother) {
-  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=600000", .init = false}};
-  begin_with_one(set);
-  const auto again = redlock::init(set.url());
-  ASSERT_TRUE(again) << again.error().message;
-  EXPECT_TRUE(votes(set, 0) && votes(set, 1) && votes(set, 2));
-}
-
-// The second node may have voted before it was emptied.
-TEST(RedlockAmnesia, InterruptedInitIsNotFinishedOverNodesThatForgot) {
-  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=600000", .init = false}};
-  begin_with_one(set);
-  (void)set[1].command({"FLUSHALL"});
-  const auto again = redlock::init(set.url());
-  ASSERT_FALSE(again);
-  EXPECT_EQ(again.error().code, errc::store_refused);
-  EXPECT_FALSE(votes(set, 1) || votes(set, 2));
-}
-
-TEST(RedlockAmnesia, InitIsForNewSetsOnly) {
-  redlock_nodes set{3};
-  EXPECT_TRUE(redlock::init(set.url())) << "all vote: nothing to do";
-  empty_by_restart(set[0]);
-  const auto again = redlock::init(set.url());
-  ASSERT_FALSE(again);
-  EXPECT_EQ(again.error().code, errc::store_refused);
+// Today's settings say nothing about what happened before: it lost its tail on everysec, and was
+// started again with always.
+TEST(RedlockAmnesia, NodeThatIsSafeNowMayHaveLostSomethingBefore) {
+  redlock_nodes set{3, everysec};
+  client a{set.url(), {.lock = {.ttl = 60'000ms}}};
+  client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
+  std::optional<lease> held;
+  forget_what_happens_in(set[0], [&] {
+    held = a.mutex("orders").try_acquire(patience);
+    ASSERT_TRUE(held && set.await_all_holding("orders"));
+    std::ofstream{set[0].folder() / "redis.conf", std::ios::app} << "appendfsync always\n";
+  });
+  ASSERT_NE(set[0].command({"CONFIG", "GET", "appendfsync"}).find("always"), std::string::npos);
+  ASSERT_EQ(set[0].command({"EXISTS", "orders"}), "0");
+  (void)set[1].command({"DEL", "orders"});
+  EXPECT_TRUE(eventually([&] { return in_quarantine(b, 0, "restarted"); }));
+  for (int i = 0; i < 5; ++i) {
+    (void)thrown_by([&] { EXPECT_FALSE(b.mutex("orders").try_acquire(100ms)) << "two holders"; });
+  }
   EXPECT_FALSE(votes(set, 0));
 }
 
-TEST(RedlockAmnesia, LostMajorityOfCountersWaitsForAPerson) {
-  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1000"}};
-  client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 1ms}};
-  const auto last = c.mutex("orders").acquire().token();
+// Minutes slow at boot, and set right a moment later: by its clock the wait is over at once.
+TEST(RedlockAmnesia, NodeWhoseClockIsSetRightAfterItsStartWaitsAllTheSame) {
+  stepped_clock clock;
+  redlock_nodes set{3, {.node = clock.on()}};
+  client c{set.url(), {.lock = {.ttl = 60'000ms}}};
+  clock.step_wall_clock(-5min);
   empty_by_restart(set[0]);
-  empty_by_restart(set[1]);
-  const auto early = redlock::recover(set.url());
-  ASSERT_FALSE(early);
-  EXPECT_EQ(early.error().code, errc::store_loading);
-  let_pass(1'500ms);  // they could have been let in by now
-  EXPECT_NE(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }), errc{});
-  // Everybody is told what only a person can do.
-  EXPECT_TRUE(eventually([&] {
-    std::string what;
-    const auto code = thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what);
-    return code != errc{} && what.find("holdfast redlock recover") != std::string::npos;
-  }));
-  const auto seen = redlock::status(set.url());
-  ASSERT_TRUE(seen);
-  EXPECT_NE((*seen)[0].said.find("holdfast redlock recover"), std::string::npos) << (*seen)[0].said;
-  EXPECT_EQ((*seen)[2].said, "votes");
-  const auto ok = redlock::recover(set.url());
-  ASSERT_TRUE(ok) << ok.error().message;
-  const auto held = c.mutex("orders").try_acquire(patience);
-  ASSERT_TRUE(held);
-  EXPECT_GT(held->token(), last);
+  ASSERT_TRUE(eventually([&] {
+    { const lease used = c.mutex("orders").acquire(); }
+    return set[0].command({"HEXISTS", record, "seen"}) == "1";
+  })) << "its wait has begun";
+  clock.step_wall_clock(5min);
+  let_pass(2'500ms);  // the client looks each second
+  EXPECT_FALSE(votes(set, 0));
 }
 
-// A client whose clock was as far ahead as nodes bear: nobody remembers its token, nor does any
-// clock that is right reach it.
-TEST(RedlockAmnesia, RecoveredNodesGoOnAboveTokensAheadOfTheirClocks) {
-  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1000"}};
+TEST(RedlockAmnesia, NodeWhoseClockIsSetBackWaitsOnceMoreNotForAnHour) {
+  stepped_clock clock;
+  redlock_nodes set{3, {.node = clock.on(), .query = short_waits.query}};
+  client c{set.url(), {.lock = {.ttl = 1'000ms}}};
+  empty_by_restart(set[0]);
+  ASSERT_TRUE(eventually([&] {
+    { const lease used = c.mutex("orders").acquire(); }
+    return set[0].command({"HEXISTS", record, "seen"}) == "1";
+  }));
+  clock.step_wall_clock(-1h);
+  EXPECT_TRUE(eventually([&] { return votes(set, 0); }));
+}
+
+TEST(RedlockAmnesia, NewSetIsWaitedForByThoseWhoWait) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=1500", .init = false}};
+  client c{set.url(), impatient};
+  std::string what;
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(c.mutex("orders").try_acquire()); }, &what),
+            errc::store_loading);
+  const auto advice = what.find("holdfast redlock init");
+  ASSERT_NE(advice, std::string::npos) << what;
+  EXPECT_EQ(what.find("holdfast redlock init", advice + 1), std::string::npos) << what;
+  // To wait for a set that will vote is to wait: no outage, however little of that is borne.
+  EXPECT_TRUE(c.mutex("orders").try_acquire(patience));
+}
+
+TEST(RedlockAmnesia, InitLetsEveryNodeVoteAtOnce) {
+  redlock_nodes set{3, {.init = false}};
+  const auto all_vote = [&] { return votes(set, 0) && votes(set, 1) && votes(set, 2); };
+  ASSERT_TRUE(redlock::init(set.url()));
+  EXPECT_TRUE(all_vote());
+  EXPECT_TRUE(redlock::init(set.url())) << "nothing to do";
+  (void)set[1].command({"FLUSHALL"});
+  empty_by_restart(set[0]);
+  ASSERT_FALSE(all_vote());
+  const auto again = redlock::init(set.url());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(all_vote());
+}
+
+// Somebody is wrong about that nothing is held; tokens stay in order all the same.
+TEST(RedlockAmnesia, InitBeginsAboveEveryTokenThatNodesBelieved) {
+  redlock_nodes set{3};
   stepped_clock fast;
-  fast.step_wall_clock(55s);
+  fast.step_wall_clock(25s);
+  holder_process ahead{set.url(), "orders", 60'000ms, fast.environment()};
+  ahead.await_held();
+  for (std::size_t i = 0; i < 3; ++i)
+    (void)set[i].command({"FLUSHALL"});
+  ASSERT_TRUE(redlock::init(set.url()));
+  client c{set.url()};
+  const auto second = c.mutex("orders").try_acquire(patience);
+  ASSERT_TRUE(second) << "a second holder, as the person was warned";
+  EXPECT_GT(second->token(), ahead.token());
+}
+
+TEST(RedlockAmnesia, InitNeedsEveryNode) {
+  redlock_nodes set{3};
+  set[0].kill9();
+  const auto said = redlock::init(set.url());
+  ASSERT_FALSE(said);
+  EXPECT_EQ(said.error().code, errc::store_unreachable);
+}
+
+// Whatever happens to the nodes: as long as a majority answers, the set serves again by itself.
+struct outage {
+  const char* name;
+  std::function<void(redlock_nodes&)> happens;
+};
+void PrintTo(const outage& one, std::ostream* to) { *to << one.name; }
+
+class RedlockOutage : public testing::TestWithParam<outage> {};
+
+TEST_P(RedlockOutage, SetComesBackByItselfWithHigherTokens) {
+  redlock_nodes set{3, {.node = {.config = {"appendonly yes"}}, .query = short_waits.query}};
+  fencing_token last{0};
+  {
+    client before{set.url(), {.lock = {.ttl = 1'000ms}}};
+    last = before.mutex("orders").acquire().token();
+  }
+  GetParam().happens(set);
+  client c{set.url(), impatient};
+  const auto next = c.mutex("orders").try_acquire(patience);
+  ASSERT_TRUE(next);
+  EXPECT_GT(next->token(), last);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RedlockOutage,
+    testing::Values(outage{"AllRestartedWithData",
+                           [](auto& set) {
+                             for (std::size_t i = 0; i < 3; ++i) {
+                               set[i].stop_process();
+                               set[i].restart();
+                             }
+                           }},
+                    outage{"AllRestartedEmpty",
+                           [](auto& set) {
+                             for (std::size_t i = 0; i < 3; ++i) {
+                               (void)set[i].command({"FLUSHALL"});
+                               set[i].stop_process();
+                               set[i].restart();
+                             }
+                           }},
+                    outage{"OneDeadAndOneRestarted",
+                           [](auto& set) {
+                             set[0].kill9();
+                             empty_by_restart(set[1]);
+                           }},
+                    outage{"TwoRestarted",
+                           [](auto& set) {
+                             empty_by_restart(set[0]);
+                             empty_by_restart(set[2]);
+                           }},
+                    outage{"OneFlushed", [](auto& set) { (void)set[1].command({"FLUSHALL"}); }},
+                    outage{"TwoFlushed",
+                           [](auto& set) {
+                             (void)set[0].command({"FLUSHALL"});
+                             (void)set[1].command({"FLUSHALL"});
+                           }},
+                    outage{"AllFlushed",
+                           [](auto& set) {
+                             for (std::size_t i = 0; i < 3; ++i)
+                               (void)set[i].command({"FLUSHALL"});
+                           }}),
+    [](const auto& one) { return one.param.name; });
+
+// A client whose clock was as far ahead as nodes believe: nobody remembers its token, nor does any
+// clock that is right reach it.
+TEST(RedlockAmnesia, SetThatForgotGoesOnAboveTokensAheadOfItsClocks) {
+  redlock_nodes set{3, short_waits};
+  stepped_clock fast;
+  fast.step_wall_clock(25s);
   fencing_token last{0};
   {
     holder_process ahead{set.url(), "orders", 1'000ms, fast.environment()};
     ahead.await_held();
     last = ahead.token();
   }
-  client c{set.url(), {.lock = {.ttl = 1'000ms}, .unreachable_limit = 1ms}};
   for (std::size_t i = 0; i < 3; ++i)
-    (void)set[i].command({"HDEL", record, counter_field(set[i])});  // what is left knows nothing
-  empty_by_restart(set[0]);
-  empty_by_restart(set[1]);
-  ASSERT_TRUE(eventually([&] { return redlock::recover(set.url()).has_value(); }));
+    (void)set[i].command({"FLUSHALL"});
+  client c{set.url(), impatient};
   auto held = c.mutex("orders").try_acquire(patience);
   ASSERT_TRUE(held);
   EXPECT_GT(held->token(), last);
   // And on from there: a client that saw the token is not taken for one that is ahead.
   ASSERT_TRUE(held->release());
   EXPECT_GT(c.mutex("orders").acquire().token(), held->token());
+}
+
+TEST(RedlockAmnesia, LooksChangeNothing) {
+  redlock_nodes set{3};
+  (void)set[0].command({"FLUSHALL"});
+  ASSERT_TRUE(redlock::status(set.url()));
+  EXPECT_EQ(set[0].command({"DBSIZE"}), "0");
+  const auto elsewhere = redlock::status(set.url_with("epoch=7"));
+  ASSERT_TRUE(elsewhere);
+  EXPECT_EQ(set[0].command({"DBSIZE"}), "0");
+}
+
+// A client with another list uses the node as well. It belongs to the set that lets it in.
+TEST(RedlockAmnesia, EmptiedNodeIsNotCapturedByAClientOfAnotherSet) {
+  redlock_nodes set{3, short_waits};
+  client wrong{set.url_with(short_waits.query + "&epoch=7"), impatient};
+  (void)set[0].command({"FLUSHALL"});
+  for (int i = 0; i < 5; ++i) {
+    (void)thrown_by([&] { EXPECT_FALSE(wrong.mutex("orders").try_acquire(500ms)); });
+  }
+  client right{set.url(), {.lock = {.ttl = 1'000ms}}};
+  EXPECT_TRUE(eventually([&] {
+    { const lease used = right.mutex("orders").acquire(); }
+    return votes(set, 0);
+  }));
+  EXPECT_NE(thrown_by([&] { static_cast<void>(wrong.mutex("orders").try_acquire()); }), errc{});
 }
 
 }  // namespace holdfast::test

@@ -6,6 +6,7 @@
 
 #include <holdfast/holdfast.hpp>
 
+#include "runtime/clock.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/naive_redlock.hpp"
 #include "support/open_client.hpp"
@@ -42,7 +43,7 @@ class RedlockMoving : public testing::Test {
   }
   [[nodiscard]] static bool votes(const std::string& url, std::size_t node) {
     const auto seen = redlock::status(url);
-    return seen && (*seen)[node].votes;
+    return seen && seen->at(node).votes;
   }
   // As if nobody but these had granted it.
   void leave_on(const std::vector<std::size_t>& which, const std::string& key) {
@@ -336,18 +337,61 @@ TEST_F(RedlockMoving, CredentialsOfTheOldListDoForTheNew) {
   EXPECT_TRUE(c.mutex("orders").try_acquire(patience));
 }
 
-TEST_F(RedlockMoving, NodesThatForgotAreNotCountedOn) {
-  const auto from = list({0, 1, 2}, 1);
-  const auto to = list({0, 1, 3}, 2);
+TEST_F(RedlockMoving, NodeThatHasToWaitChangesOverAndVotesLater) {
+  const auto from = list({0, 1, 2}, 1, "1000");
+  const auto to = list({0, 1, 3}, 2, "1000");
   begin(from);
+  client a{from, {.lock = {.ttl = 1'000ms}}};
+  const auto last = a.mutex("orders").acquire().token();
   servers[1].kill9();
   servers[1].restart();
-  const auto said = redlock::move(from, to, 5s);
-  ASSERT_FALSE(said);
-  EXPECT_EQ(said.error().code, errc::store_unreachable) << said.error().message;
-  EXPECT_NE(said.error().message.find("redlock status"), std::string::npos);
-  client a{from, long_lease()};
-  EXPECT_TRUE(a.mutex("orders").try_acquire(patience)) << "two of three still serve the old list";
+  const auto moved = redlock::move(from, to, long_time);
+  ASSERT_TRUE(moved) << moved.error().message;
+  EXPECT_FALSE(votes(to, 1));
+  client b{to, {.lock = {.ttl = 1'000ms}, .unreachable_limit = 1ms}};
+  const auto next = b.mutex("orders").try_acquire(patience);
+  ASSERT_TRUE(next);
+  EXPECT_GT(next->token(), last);
+  EXPECT_TRUE(eventually([&] { return votes(to, 1) && votes(to, 2); }));
+}
+
+// One node of the old list changed over, and nobody finished the move. With the newcomer it would
+// be a majority of the new list, and the other two are one of the old.
+TEST_F(RedlockMoving, HalfDoneMoveLetsNoNewcomerIn) {
+  std::vector<std::unique_ptr<fault_proxy>> proxies;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < 4; ++i) {
+    proxies.push_back(
+        std::make_unique<fault_proxy>(servers[i].where(), fault_proxy::listen_on::tcp));
+    names.push_back(proxies[i]->url().substr(std::string_view{"redis://"}.size()));
+  }
+  const std::string query = "?node_timeout=1000&max_ttl=1000&epoch=";
+  const auto from = "redlock://" + names[0] + "," + names[1] + "," + names[2] + query + "1";
+  const auto to = "redlock://" + names[0] + "," + names[1] + "," + names[3] + query + "2";
+  begin(from);
+  for (const auto* request : {"\r\nstay\r\n", "\r\nleave\r\n"}) {
+    for (const std::size_t i : {1U, 2U})
+      proxies[i]->inject(fault::cut_before_send, request);
+  }
+  ASSERT_FALSE(redlock::move(from, to, 5s));
+  ASSERT_TRUE(votes(to, 0));
+  client a{from, {.lock = {.ttl = 1'000ms}}};
+  client b{to, {.lock = {.ttl = 1'000ms}, .unreachable_limit = 1ms}};
+  const auto held = a.mutex("orders").try_acquire(patience);
+  ASSERT_TRUE(held);
+  (void)servers[0].command({"DEL", "orders"});
+  const auto until = runtime::now() + 4s;  // the wait, two looks, and as much again
+  while (runtime::now() < until) {
+    (void)thrown_by([&] { EXPECT_FALSE(b.mutex("orders").try_acquire(500ms)) << "two holders"; });
+    ASSERT_FALSE(votes(to, 2));
+  }
+  EXPECT_TRUE(held->held());
+  for (const auto& one : proxies)
+    one->clear();
+  const auto finished = redlock::move(from, to, long_time);
+  ASSERT_TRUE(finished) << finished.error().message;
+  EXPECT_TRUE(b.mutex("orders").try_acquire(patience));
+  EXPECT_TRUE(eventually([&] { return votes(to, 2); })) << "the newcomer, a wait later";
 }
 
 }  // namespace holdfast::test

@@ -2,161 +2,148 @@
 
 #include <algorithm>
 
-#include "sim/vote_model.hpp"
-#include "stores/redis/script_values.hpp"
+#include "redlock_scripts.hpp"
 #include "stores/redlock/node_set.hpp"
 
 namespace holdfast::sim {
 
 namespace {
 
-using stores::redis::milliseconds_text;
-using is = core::node_report::standing;
+namespace redlock = stores::redlock;
+using stores::redis::reply_kind;
+using stores::redis::reply_value;
 
-// As in stores/redlock/admitting.cpp.
-constexpr core::duration look_patience = std::chrono::seconds{1};
-constexpr core::duration look_pause_max = std::chrono::seconds{1};
-constexpr core::duration look_pause_min = std::chrono::milliseconds{20};
+reply_value as_shipped(const reply& said) {
+  constexpr auto kind = [](reply::kind of) {
+    switch (of) {
+      case reply::kind::integer:
+        return reply_kind::integer;
+      case reply::kind::text:
+        return reply_kind::text;
+      case reply::kind::status:
+        return reply_kind::status;
+      case reply::kind::error:
+        return reply_kind::error;
+      case reply::kind::array:
+        return reply_kind::array;
+      case reply::kind::nil:
+        break;
+    }
+    return reply_kind::nothing;
+  };
+  reply_value value{kind(said.type), said.integer, said.text, {}};
+  for (const auto& one : said.items)
+    value.items.push_back(as_shipped(one));
+  return value;
+}
+
+redlock::set_identity identity_of(const quorum_set& set) {
+  return {std::vector<std::string>(set.nodes.size(), set.config), set.described, 1, set.max_ttl};
+}
+
+core::admission_rule rule_of(const quorum_set& set, const left_out& without) {
+  core::admission_rule rule{set.nodes.size(), set.max_ttl};
+  if (without.enough_sources) rule.intact_min = 1;
+  if (without.second_look) rule.looks_apart = core::duration::zero();
+  return rule;
+}
 
 }  // namespace
 
-line_model::call admission_model::enrol_call(const quorum_set& set, const quorum_scripts& scripts) {
+admission_model::admission_model(process& in, const quorum_set& set,
+                                 const round_model::lines& calls, const quorum_scripts& scripts,
+                                 const left_out& without, std::uint64_t seed)
+    : in_{in},
+      set_{set},
+      calls_{calls},
+      scripts_{scripts},
+      without_{without},
+      random_{seed, 13},
+      rejoining_{identity_of(set), rule_of(set, without), [this] {
+                   const auto high = random_.bits();
+                   return std::string{core::owner_id::from_bits(high, random_.bits()).text()};
+                 }} {}
+
+std::chrono::milliseconds admission_model::wall() const {
+  return std::chrono::milliseconds{in_.wall_us() / 1000};
+}
+
+line_model::call admission_model::as_call(redlock::record_script script) const {
+  const auto which = script.which == &redlock::scripts::admit ? scripts_.admit : scripts_.standing;
   return std::make_shared<script_request>(
-      script_request{scripts.enrol,
-                     {stores::redlock::record_key},
-                     {set.config, set.described, milliseconds_text(set.max_ttl)},
-                     true});
+      script_request{which, {redlock::record_key}, std::move(script.args), true});
+}
+
+line_model::call admission_model::look_call(std::size_t node) const {
+  return as_call(redlock::look_script(identity_of(set_), node, wall(), redlock::with_counters::no));
+}
+
+bool admission_model::has_to_wait(const reply& standing) {
+  return core::has_to_wait(redlock::read_standing(as_shipped(standing), 1).report);
 }
 
 void admission_model::look_after_nodes() {
   if (std::exchange(looking_, true)) return;
-  survey();
+  perform(rejoining_.start(in_.now(), wall()));
 }
 
-void admission_model::survey() {
-  auto what = std::make_shared<look>();
-  what->until = core::after(in_.now(), look_patience);
-  const auto asked = question();
-  const auto enrol = enrol_call(set_, scripts_);
-  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
-    asked->ask(i, enrol);
-  asked->gather(what->until, [this, what](const auto& answers) { read_survey(what, answers); });
+void admission_model::perform(step next) {
+  using verb = step::verb;
+  switch (next.what) {
+    case verb::ask:
+      return ask(next);
+    case verb::pause:
+      return in_.at(next.until, [this] { perform(rejoining_.on_time(in_.now(), wall())); });
+    case verb::done:
+      looking_ = false;
+  }
 }
 
-void admission_model::read_survey(const current& what, const question_model::answers& answers) {
-  auto& nodes = what->nodes;
-  nodes.run_ids.resize(answers.size());
+void admission_model::ask(const step& what) {
+  const auto asked = std::make_shared<question_model>(in_, calls_, set_.node_timeout,
+                                                      redlock::silent_nodes::awaited);
+  reading_ = false;
+  for (std::size_t i = 0; i < what.asks.size(); ++i) {
+    if (!what.asks[i]) continue;
+    reading_ = reading_ || what.asks[i]->args[4] == "counters";
+    asked->ask(i, as_call(*what.asks[i]));
+  }
+  asked->gather(what.until, [this](const auto& answers) { resume(answers); });
+}
+
+void admission_model::resume(const question_model::answers& answers) {
+  std::vector<reply_value> said(answers.size());
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    core::node_report report;
-    if (answers[i] && *answers[i] && (*answers[i])->items.size() > 1) {
-      const auto& fields = (*answers[i])->items;
-      nodes.run_ids[i] = fields[1].text;
-      const auto standing = fields[0].integer;
-      report.is = standing == 1   ? is::votes
-                  : standing == 0 ? is::blank
-                  : standing == 2 ? is::restarted
-                                  : is::foreign;
-      if (report.is == is::votes) report.begun_with = fields.at(2).text;
-      if (report.is == is::restarted) report.begun_with = fields.at(3).text;
-      if (core::awaits_admission(report)) {
-        report.waited = std::chrono::milliseconds{fields[2].integer};
-        report.wait = fields[1].text;
-      }
-      // CONFIG GET in what is shipped: it does not change.
-      report.loses_nothing = report.is == is::restarted && set_.nodes[i]->durable;
-    }
-    nodes.reports.push_back(report);
+    if (answers[i] && *answers[i]) said[i] = as_shipped(**answers[i]);
   }
-  what->plan =
-      core::plan_admission(nodes.reports, without_.waiting ? core::duration::zero() : set_.max_ttl);
-  if (without_.wait_first) {
-    // Planted: the counters are read when a node is first seen not to vote.
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (!core::awaits_admission(nodes.reports[i]) || read_early_.contains(nodes.run_ids[i]))
-        continue;
-      read_counters(what->until, [this, run_id = nodes.run_ids[i]](const counters* known) {
-        if (known != nullptr) read_early_.emplace(run_id, *known);
-      });
-    }
-  }
-  admit_next(what);
+  if (without_.wait_first) answer_from_early(said);
+  redlock::rejoining::answers read(answers.size());
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    read[i] = said[i].type == reply_kind::nothing ? nullptr : &said[i];
+  perform(rejoining_.on_answers(read, in_.now(), wall()));
 }
 
-void admission_model::admit_next(const current& what) {
-  if (what->next == what->plan.admit.size()) return end(what);
-  const auto& one = what->plan.admit[what->next];
-  if (one.because != core::admission::grounds::recovered || without_.recovery) {
-    return admit(what, {});
-  }
-  if (const auto early = read_early_.find(what->nodes.run_ids[one.node]);
-      early != read_early_.end()) {
-    return admit(what, early->second);
-  }
-  read_counters(what->until, [this, what](const counters* known) {
-    if (known != nullptr) return admit(what, *known);
-    ++what->next;
-    admit_next(what);
-  });
-}
-
-void admission_model::read_counters(core::time_point until,
-                                    std::function<void(const counters*)> done) {
-  const auto asked = question();
-  const auto read = std::make_shared<script_request>(
-      script_request{scripts_.counters, {stores::redlock::record_key}, {set_.config}, true});
-  for (std::size_t i = 0; i < set_.nodes.size(); ++i)
-    asked->ask(i, read);
-  asked->gather(until, [this, done = std::move(done)](const auto& answers) {
-    std::map<std::string, std::uint64_t> highest;
-    std::size_t intact = 0;
-    for (const auto& answer : answers) {
-      if (!answer || !*answer || read_refusal(**answer)) continue;
-      ++intact;
-      const auto& fields = (*answer)->items;
-      for (std::size_t f = 0; f + 1 < fields.size(); f += 2) {
-        if (!stores::redlock::is_counter(fields[f].text)) continue;
-        const auto value = stores::redis::read_number(fields[f + 1].text);
-        auto& most = highest.try_emplace(fields[f].text, value).first->second;
-        // Planted: of one node, which may be the one that knows least.
-        most = without_.enough_sources ? std::min(most, value) : std::max(most, value);
-      }
+// Planted: the counters are those of when a node was first seen to wait.
+void admission_model::answer_from_early(std::vector<reply_value>& said) {
+  for (const auto& one : said) {
+    const auto waits = redlock::read_standing(one, 1).report.wait;
+    if (waits.empty()) continue;
+    const auto known = early_.find(waits);
+    if (reading_ && known != early_.end()) {
+      said = known->second;
+      return;
     }
-    const std::size_t needed = without_.enough_sources ? 1 : core::majority_of(set_.nodes.size());
-    if (intact < needed) return done(nullptr);
-    counters pairs;
-    for (const auto& [field, value] : highest) {
-      pairs.push_back(field);
-      pairs.push_back(std::to_string(value));
+    if (reading_ || known != early_.end()) continue;
+    // Seen for the first time: reads beside the protocol, at once.
+    std::vector<reply_value> now(said.size());
+    for (std::size_t i = 0; i < said.size(); ++i) {
+      if (said[i].type == reply_kind::nothing) continue;
+      const auto look =
+          as_call(redlock::look_script(identity_of(set_), i, wall(), redlock::with_counters::yes));
+      if (set_.nodes[i]->up()) now[i] = as_shipped(set_.nodes[i]->run(*look));
     }
-    done(&pairs);
-  });
-}
-
-void admission_model::admit(const current& what, const counters& least) {
-  const auto& one = what->plan.admit[what->next];
-  auto script = std::make_shared<script_request>(script_request{
-      scripts_.admit,
-      {stores::redlock::record_key},
-      {set_.config, set_.described, milliseconds_text(set_.max_ttl), what->nodes.run_ids[one.node],
-       one.because == core::admission::grounds::kept ? "kept" : "waited", "0", one.begun_with},
-      true});
-  script->args.insert(script->args.end(), least.begin(), least.end());
-  const auto asked = question();
-  asked->ask(one.node, script);
-  // What fails is tried again: somebody still waits.
-  asked->gather(what->until, [this, what](const auto&) {
-    ++what->next;
-    admit_next(what);
-  });
-}
-
-void admission_model::end(const current& what) {
-  const auto& all = what->nodes.reports;
-  looking_ = std::any_of(all.begin(), all.end(), core::awaits_admission);
-  if (!looking_) return;
-  const auto pause =
-      std::clamp(what->plan.again.value_or(look_pause_max), look_pause_min, look_pause_max);
-  in_.at(core::after(in_.now(), pause), [this] { survey(); });
+    early_.emplace(waits, std::move(now));
+  }
 }
 
 }  // namespace holdfast::sim

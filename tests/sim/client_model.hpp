@@ -35,10 +35,9 @@ struct left_out {
   bool repair_sure = false;     // repairing only once a majority has renewed
   bool own_round = false;       // counting in a renewal only what answers it
   bool one_answer = false;      // counting a node, or repairing it, in one renewal: not both
-  bool waiting = false;         // waiting for max_ttl before a node votes again
-  bool recovery = false;        // giving it the counters of the others
-  bool wait_first = false;      // reading them after the wait, not before
+  bool wait_first = false;      // reading a node's counters after its wait, not before
   bool enough_sources = false;  // reading them from a majority
+  bool second_look = false;     // looking twice before relying on clocks
   bool lease_token = false;     // not counting in a renewal a token above the lease's
 };
 

@@ -39,13 +39,13 @@ quorum_scripts quorum_scripts::load(script_engine& engine, const std::vector<edi
   const auto loaded = [&](const scripts::script& original) {
     return engine.load(edited(original, edits, "redlock/"));
   };
-  return {loaded(scripts::acquire),  loaded(scripts::raise),  loaded(scripts::release),
-          loaded(scripts::extend),   loaded(scripts::repair), loaded(scripts::enrol),
-          loaded(scripts::counters), loaded(scripts::admit)};
+  return {loaded(scripts::acquire), loaded(scripts::raise),  loaded(scripts::release),
+          loaded(scripts::extend),  loaded(scripts::repair), loaded(scripts::standing),
+          loaded(scripts::admit)};
 }
 
 std::string_view shipped_scripts::name_of(loaded_script which) const {
-  const std::array<std::pair<loaded_script, std::string_view>, 11> names{
+  const std::array<std::pair<loaded_script, std::string_view>, 10> names{
       {{redis.acquire, "acquire"},
        {redis.release, "release"},
        {redis.renew, "renew"},
@@ -54,8 +54,7 @@ std::string_view shipped_scripts::name_of(loaded_script which) const {
        {redlock.release, "release"},
        {redlock.extend, "extend"},
        {redlock.repair, "repair"},
-       {redlock.enrol, "enrol"},
-       {redlock.counters, "counters"},
+       {redlock.standing, "standing"},
        {redlock.admit, "admit"}}};
   for (const auto& [script, name] : names) {
     if (script == which) return name;

@@ -33,8 +33,7 @@ struct quorum_scripts {
   loaded_script release;
   loaded_script extend;
   loaded_script repair;
-  loaded_script enrol;
-  loaded_script counters;
+  loaded_script standing;
   loaded_script admit;
 
   [[nodiscard]] static quorum_scripts load(script_engine& engine, const std::vector<edit>& edits);

@@ -40,12 +40,10 @@ redlock_model::redlock_model(network& net, process& in, const quorum_set& set,
       random_{seed, 12},
       holder_{"host=" + in.name + ";pid=1;label="},
       inbox_{net, in, set, fresh_id()},
-      admission_{in, set, calls_, scripts, without},
+      admission_{in, set, calls_, scripts, without, random_.bits()},
       locks_(locks_max) {
-  const auto enrol = admission_model::enrol_call(set, scripts);
   const auto greeted = [this](const reply& said) {
-    const bool votes = !said.items.empty() && said.items[0].integer == 1;
-    if (!votes) look_after_nodes();
+    if (admission_model::has_to_wait(said)) look_after_nodes();
   };
   const auto dropped = [this](const script_request& release) {
     linger(*core::owner_id::parse(release.args[0]));
@@ -55,7 +53,8 @@ redlock_model::redlock_model(network& net, process& in, const quorum_set& set,
   };
   for (auto* one : set.nodes) {
     calls_.push_back(std::make_unique<line_model>(
-        net, in, *one, line_model::greeting{enrol, greeted}, dropped, random_.bits()));
+        net, in, *one, line_model::greeting{admission_.look_call(one->index), greeted}, dropped,
+        random_.bits()));
     renewals_.push_back(std::make_unique<line_model>(net, in, *one, line_model::greeting{}, nullptr,
                                                      random_.bits()));
   }

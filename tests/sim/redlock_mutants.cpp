@@ -28,6 +28,8 @@ mutant unguarded(std::string_view name, std::string_view what, bool left_out::*r
 // In every script that includes parts/voter.lua.
 constexpr std::string_view quarantine = "if record[1] ~= run then";
 constexpr std::string_view no_quarantine = "record[3] = record[3] or '600000'\nif false then";
+constexpr std::string_view wait_left =
+    "local left = math.max(since + max_ttl - now, seen + max_ttl - wall, 0)";
 
 constexpr std::string_view raise_strictly = "if (tonumber(record[4]) or 0) >= tonumber(ARGV[4])";
 
@@ -40,8 +42,6 @@ std::vector<mutant> redlock_mutants() {
   left_out forgotten;
   forgotten.late_release = true;
   forgotten.silent_release = true;
-  left_out no_wait;
-  no_wait.waiting = true;
   return {
       // The order of tokens.
       leaves_out("no-write-back", "the highest counter, plus one, is taken without raising to it",
@@ -93,19 +93,16 @@ std::vector<mutant> redlock_mutants() {
                {"redlock/extend", quarantine, no_quarantine},
                {"redlock/repair", quarantine, no_quarantine}}),
       planted("no-wait", "it votes again at once, with the others' counters",
-              {{"redlock/admit", "now - record[4] < tonumber(ARGV[3])", "false"}}, no_wait),
-      leaves_out("no-recovery", "it votes again with its own counters", &left_out::recovery),
+              {{"redlock/standing", wait_left, "local left = 0"},
+               {"redlock/admit", wait_left, "local left = 0"}}),
+      planted("no-recovery", "it votes again with its own counters",
+              {{"redlock/admit", "for i = 7, #ARGV - 2, 2 do", "for i = 7, 0, 2 do"}}),
       leaves_out("read-before-wait", "it gets the counters of when it came back",
                  &left_out::wait_first),
       leaves_out("recover-from-one", "it gets the counters of one node", &left_out::enough_sources),
-      planted("recover-from-blank", "it gets the counters of nodes that lost theirs",
-              {{"redlock/counters", quarantine, no_quarantine}}),
       planted("outdated-admission",
               "it is let in by somebody who waited for it before it was started anew again",
-              {{"redlock/admit", "if run ~= run_seen then", "if false then"},
-               {"redlock/admit",
-                "if record[3] ~= run or record[4] ~= since_seen or now - record[4] < "
-                "tonumber(ARGV[3]) then",
+              {{"redlock/admit", "if not vouched and (wait ~= ARGV[5] or left > 0) then",
                 "if false then"}}),
       // Time.
       leaves_out("quorum-no-drift", "clocks are taken to run alike", &left_out::drift),

@@ -37,6 +37,7 @@ void round_model::look_at(core::time_point when) {
 
 // A node that is known to be down or silent is asked and not waited for, if the others suffice.
 void round_model::notice_silence() {
+  if (silent_ == stores::redlock::silent_nodes::awaited) return;
   const auto trusted = static_cast<std::size_t>(std::count_if(
       lines_.begin(), lines_.end(), [](const auto& one) { return !one->doubtful(); }));
   const bool others_suffice = trusted >= core::majority_of(lines_.size());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/line_model.hpp"
+#include "stores/redlock/round.hpp"
 
 namespace holdfast::sim {
 
@@ -18,8 +19,9 @@ class round_model : public std::enable_shared_from_this<round_model> {
   using call = line_model::call;
   using lines = std::vector<std::unique_ptr<line_model>>;
 
-  round_model(process& in, const lines& to, core::duration node_timeout)
-      : in_{in}, lines_{to}, node_timeout_{node_timeout}, sent_at_(to.size()) {}
+  round_model(process& in, const lines& to, core::duration node_timeout,
+              stores::redlock::silent_nodes are = stores::redlock::silent_nodes::skipped)
+      : in_{in}, lines_{to}, node_timeout_{node_timeout}, silent_{are}, sent_at_(to.size()) {}
   round_model(const round_model&) = delete;
   round_model& operator=(const round_model&) = delete;
   virtual ~round_model() = default;
@@ -50,6 +52,7 @@ class round_model : public std::enable_shared_from_this<round_model> {
   process& in_;
   const lines& lines_;
   const core::duration node_timeout_;
+  const stores::redlock::silent_nodes silent_;
   std::vector<core::time_point> sent_at_;
   std::vector<core::time_point> looks_;  // that are planned
   std::function<void()> done_;           // while somebody waits

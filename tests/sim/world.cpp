@@ -87,11 +87,11 @@ void world::make_nodes(script_engine& engine) {
     fresh.durable = random_.chance(the.durable);
     // Mostly somebody has vouched that the set is new, as `holdfast redlock init` does.
     if (the.new_set) continue;
-    script_request init{scripts_.redlock.admit,
-                        {stores::redlock::record_key},
-                        {set_.config, set_.described, stores::redis::milliseconds_text(the.max_ttl),
-                         fresh.run_id(), "new", "0", ""},
-                        true};
+    script_request init{
+        scripts_.redlock.admit,
+        {stores::redlock::record_key},
+        {set_.config, set_.described, stores::redis::milliseconds_text(the.max_ttl), "0", "", "0"},
+        true};
     for (std::size_t lock = 0; lock < the.locks && the.dense; ++lock) {
       init.args.push_back(quorum_keys_of(lock).counter);
       init.args.push_back(std::to_string((wall_start + counters_ahead) / microsecond));

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "core/quorum_machine.hpp"
+#include "sim/admission_model.hpp"
 #include "sim/world.hpp"
 
 namespace holdfast::sim {
@@ -27,9 +28,6 @@ constexpr instant back_soon = 3 * millisecond;
 constexpr instant heard_late = 20 * millisecond;
 
 bool is_fresh_vote(const reply& said) { return !said.items.empty() && said.items[0].integer == 1; }
-bool may_not_vote(const reply& said) {
-  return !said.items.empty() && (said.items[0].integer == 0 || said.items[0].integer == 2);
-}
 
 }  // namespace
 
@@ -45,7 +43,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
   if (ambush_.awaits == stage::none || time.now() >= the.faults_end) return;
   const auto& scripts = scripts_.redlock;
   const bool voted = what.script == scripts.acquire && is_fresh_vote(said);
-  const bool looked_at = what.script == scripts.enrol;
+  const bool looked_at = what.script == scripts.standing;
   switch (ambush_.awaits) {
     case stage::none:
       return;
@@ -53,7 +51,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
       if (voted) spring_on_vote(at, from);
       return;
     case stage::for_wait:
-      if (&at != ambush_.forgets || !looked_at || !may_not_vote(said)) return;
+      if (&at != ambush_.forgets || !looked_at || !admission_model::has_to_wait(said)) return;
       ambush_.awaits = stage::for_survey;
       time.at(soon(heard_late), [this] { net_.let_go(); });
       ambush_.wait_over = time.now() + the.max_ttl.count();
@@ -61,7 +59,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
     case stage::for_survey:
       if (time.now() < ambush_.wait_over) return;
       if (ambush_.how == fault::vote_forgotten && looked_at) fall_silent(at);
-      if (ambush_.how == fault::admission_outdated && what.script == scripts.counters) {
+      if (ambush_.how == fault::admission_outdated && what.args[4] == "counters") {
         ambush_.awaits = stage::for_admission;
         hold_up(from, {ambush_.forgets});
       }
@@ -78,7 +76,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
       time.at(soon(back_soon), [this, &at] { empty(at); });
       return;
     case stage::for_late_admission:
-      if (&at != ambush_.forgets || !looked_at || !may_not_vote(said)) return;
+      if (&at != ambush_.forgets || !looked_at || !admission_model::has_to_wait(said)) return;
       net_.let_go();
       for (const auto witnesses = ambush_.witnesses; auto* one : witnesses)
         fall_silent(*one);

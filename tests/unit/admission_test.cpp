@@ -1,5 +1,7 @@
-// Nodes that may not vote: who is let in, and on what grounds.
+// Nodes that have waited: from whom they take their counters.
 #include "core/admission.hpp"
+
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -10,110 +12,127 @@ namespace holdfast::test {
 namespace {
 
 using core::admission;
+using core::counter_source;
 using core::node_report;
-using core::plan_admission;
 using standing = node_report::standing;
-using grounds = admission::grounds;
+using move = node_report::move;
+using nodes = std::vector<node_report>;
 
 constexpr core::duration max_ttl = 60s;
+constexpr core::time_point start{1000s};
 const node_report votes{standing::votes};
+const node_report blank{standing::blank};
+const node_report restarted{standing::restarted};
 const node_report away{standing::unreachable};
+const node_report foreign{standing::foreign};
+const node_report left{standing::left};
+const node_report moved{standing::votes, move::begun};
+const node_report complete{standing::votes, move::complete};
 
-node_report blank(core::duration waited, std::string wait = {}) {
-  return {standing::blank, waited, false, std::move(wait)};
+// What a second look finds, a second after the first, that found the same.
+counter_source looked_twice(const nodes& all) {
+  admission judge{{all.size(), max_ttl}};
+  static_cast<void>(judge.judge(all, start));
+  return judge.judge(all, start + 1s);
 }
-node_report began_with(std::string waits, standing is = standing::votes) {
-  return {is, {}, false, is == standing::votes ? "" : "r@1", std::move(waits)};
-}
-node_report restarted(core::duration waited, bool loses_nothing = false) {
-  return {standing::restarted, waited, loses_nothing};
+counter_source looked_once(const nodes& all) {
+  return admission{{all.size(), max_ttl}}.judge(all, start);
 }
 
 }  // namespace
 
-TEST(Admission, NothingToDoWhenAllVote) {
-  const auto plan = plan_admission({votes, votes, votes}, max_ttl);
-  EXPECT_TRUE(plan.admit.empty());
-  EXPECT_FALSE(plan.again);
-  EXPECT_FALSE(plan.counters_lost);
+TEST(Admission, MajorityOfIntactNodesKnowsTheLastToken) {
+  EXPECT_EQ(looked_once({votes, votes, restarted}), counter_source::intact);
+  EXPECT_EQ(looked_once({votes, votes, votes, away, blank}), counter_source::intact);
 }
 
-TEST(Admission, EmptyNodeWaitsOutTheLongestTtl) {
-  const auto early = plan_admission({votes, votes, blank(59s)}, max_ttl);
-  EXPECT_TRUE(early.admit.empty());
-  EXPECT_EQ(early.again, 1s);
-  const auto then = plan_admission({votes, votes, blank(60s)}, max_ttl);
-  ASSERT_EQ(then.admit.size(), 1U);
-  EXPECT_EQ(then.admit[0], (admission{2, grounds::recovered}));
+TEST(Admission, FewerThanThatDoNot) {
+  EXPECT_EQ(looked_once({votes, away, restarted}), counter_source::nobody);
+  EXPECT_EQ(looked_once({votes, votes, away, away, blank}), counter_source::nobody);
 }
 
-TEST(Admission, CountersComeFromAMajorityWithoutTheNode) {
-  // Two of four others are not enough: a token may have gone to the node and the two that are away.
-  const auto few = plan_admission({votes, votes, away, away, blank(1h)}, max_ttl);
-  EXPECT_TRUE(few.admit.empty());
-  const auto enough = plan_admission({votes, votes, votes, away, blank(1h)}, max_ttl);
-  EXPECT_EQ(enough.admit.size(), 1U);
-}
-
-TEST(Admission, NodeThatLosesNothingIsBackAtOnceIfItsMarkerSurvived) {
-  const auto plan = plan_admission({votes, away, restarted(0s, true)}, max_ttl);
-  ASSERT_EQ(plan.admit.size(), 1U);
-  EXPECT_EQ(plan.admit[0], (admission{2, grounds::kept}));
-  auto emptied = blank(0s);
-  emptied.loses_nothing = true;
-  EXPECT_TRUE(plan_admission({votes, votes, emptied}, max_ttl).admit.empty());
-}
-
-TEST(Admission, NewSetBeginsOnceEveryNodeHasWaited) {
-  const auto early = plan_admission({blank(60s), blank(10s), blank(60s)}, max_ttl);
-  EXPECT_TRUE(early.admit.empty());
-  EXPECT_EQ(early.again, 50s);
-  const auto then = plan_admission({blank(60s), blank(61s), blank(60s)}, max_ttl);
-  EXPECT_EQ(then.admit.size(), 3U);
-  EXPECT_EQ(then.admit[1], (admission{1, grounds::all_new}));
-}
-
-TEST(Admission, NewSetRemembersWhatItBeganWith) {
-  const auto plan =
-      plan_admission({blank(60s, "a@1"), blank(60s, "b@2"), blank(60s, "c@3")}, max_ttl);
-  ASSERT_EQ(plan.admit.size(), 3U);
-  for (const auto& one : plan.admit)
-    EXPECT_EQ(one.begun_with, "a@1 b@2 c@3");
-}
-
-// One was let in, then who did it was gone: no majority votes, and the set is not new any more.
-TEST(Admission, SetWhoseBeginningWasInterruptedGoesOn) {
-  const auto one = began_with("a@1 b@2 c@3");
-  const auto plan = plan_admission({one, blank(60s, "b@2"), blank(59s, "c@3")}, max_ttl);
-  ASSERT_EQ(plan.admit.size(), 1U);
-  EXPECT_EQ(plan.admit[0], (admission{1, grounds::all_new, "a@1 b@2 c@3"}));
-  EXPECT_EQ(plan.again, 1s);
-  EXPECT_FALSE(plan.counters_lost);
-  // Also if that one was restarted since: it alone has granted nothing to anybody.
-  const auto without = began_with("a@1 b@2 c@3", standing::restarted);
-  EXPECT_EQ(plan_admission({without, blank(60s, "b@2"), blank(60s, "c@3")}, max_ttl).admit.size(),
-            2U);
-}
-
-// It may have been let in, have voted, and have forgotten that.
-TEST(Admission, NodeInAnotherWaitThanWhenTheSetBeganIsNotNew) {
-  const auto one = began_with("a@1 b@2 c@3");
-  for (const auto* other : {"b@22", "b@", "@2", "xb@2", "", " ", "b@2 c@3"}) {
-    const auto plan = plan_admission({one, blank(1h, other), blank(1h, other)}, max_ttl);
-    EXPECT_TRUE(plan.admit.empty()) << other;
-    EXPECT_TRUE(plan.counters_lost) << other;
+TEST(Admission, TwoLooksThatFindTooFewAskEveryNodeThatAnswers) {
+  for (const auto& all : {nodes{votes, restarted, restarted}, nodes{votes, away, restarted},
+                          nodes{blank, blank, blank}, nodes{restarted, away, restarted},
+                          nodes{away, away, votes, blank, restarted}}) {
+    EXPECT_EQ(looked_once(all), counter_source::nobody);
+    EXPECT_EQ(looked_twice(all), counter_source::all_there);
   }
 }
 
-TEST(Admission, SetIsNotNewWhileANodeIsAway) {
-  EXPECT_TRUE(plan_admission({blank(1h), blank(1h), away}, max_ttl).admit.empty());
+TEST(Admission, SecondLookIsASecondLater) {
+  admission judge{{3, max_ttl}};
+  const nodes all{votes, restarted, restarted};
+  EXPECT_EQ(judge.judge(all, start), counter_source::nobody);
+  EXPECT_EQ(judge.judge(all, start + 999ms), counter_source::nobody);
+  EXPECT_EQ(judge.judge(all, start + 1s), counter_source::all_there);
 }
 
-TEST(Admission, LostMajorityOfCountersIsForAPersonToDecide) {
-  const auto plan = plan_admission({votes, blank(1h), restarted(1h)}, max_ttl);
-  EXPECT_TRUE(plan.admit.empty());
-  EXPECT_TRUE(plan.counters_lost);
-  EXPECT_FALSE(plan.again);
+// An intact node that did not answer for a moment: the promise rests on no clock.
+TEST(Admission, LookThatFindsEnoughBeginsAnew) {
+  admission judge{{3, max_ttl}};
+  EXPECT_EQ(judge.judge(nodes{votes, away, restarted}, start), counter_source::nobody);
+  EXPECT_EQ(judge.judge(nodes{votes, votes, restarted}, start + 1s), counter_source::intact);
+  EXPECT_EQ(judge.judge(nodes{votes, away, restarted}, start + 2s), counter_source::nobody);
+}
+
+TEST(Admission, MinorityLetsNobodyIn) {
+  EXPECT_EQ(looked_twice({away, away, restarted}), counter_source::nobody);
+  EXPECT_EQ(looked_twice({votes, away, away, away, blank}), counter_source::nobody);
+  EXPECT_EQ(looked_twice({foreign, foreign, blank}), counter_source::nobody);
+}
+
+TEST(Admission, HalfDoneMoveRestsOnNoClock) {
+  EXPECT_EQ(looked_twice({moved, restarted, blank}), counter_source::nobody);
+  EXPECT_EQ(looked_twice({votes, foreign, restarted, blank, away}), counter_source::nobody);
+  EXPECT_EQ(looked_twice({left, restarted, blank}), counter_source::nobody);
+  // A node that lost its vote does not vouch for the move.
+  const node_report lost_it{standing::restarted, move::complete};
+  EXPECT_EQ(looked_twice({lost_it, foreign, blank}), counter_source::nobody);
+}
+
+TEST(Admission, FinishedMoveDoes) {
+  EXPECT_EQ(looked_twice({complete, foreign, blank}), counter_source::all_there);
+  const node_report lost_it{standing::restarted, move::complete};
+  EXPECT_EQ(looked_twice({lost_it, lost_it, blank}), counter_source::all_there)
+      << "nobody says that it is not finished";
+}
+
+// The set was complete once, and nodes begin to leave it.
+TEST(Admission, MoveToALaterListIsHalfDoneWhateverThisOneSays) {
+  auto later = foreign;
+  later.later = true;
+  EXPECT_EQ(looked_twice({complete, later, blank}), counter_source::nobody);
+}
+
+TEST(Admission, LossAfterInitFindsItsWayAboveIt) {
+  const auto at = [](core::duration clock) {
+    return node_report{standing::restarted, move::none, false, {}, {}, clock};
+  };
+  // One node is 30 s ahead of the others, and dead after `init`.
+  const auto init = core::least_counter_at_once(nodes{at(100s), at(70s), at(70s)});
+  const auto looks = max_ttl + 1s;  // the wait, and the second look
+  EXPECT_GT(core::least_counter(nodes{at(70s + looks), at(70s + looks), away}, max_ttl), init);
+}
+
+// Two nodes of the new list changed over, and the newcomer has waited since before that.
+TEST(Admission, NodesThatChangedOverTellNobodyBeforeTheMoveIsFinished) {
+  EXPECT_EQ(looked_twice({moved, moved, blank}), counter_source::nobody);
+  EXPECT_EQ(looked_once({complete, complete, blank}), counter_source::intact);
+}
+
+TEST(Admission, LeastCounterIsAboveWhatNodesBelievedThatForgot) {
+  const auto at = [](std::chrono::seconds clock) {
+    return node_report{standing::restarted, move::none, false, {}, {}, clock};
+  };
+  const nodes all{at(1000s), at(1020s), away};
+  const auto us = [](std::chrono::seconds value) {
+    return static_cast<std::uint64_t>(std::chrono::microseconds{value}.count());
+  };
+  EXPECT_EQ(core::least_counter(all, 60s), us(1021s)) << "a wait old: nothing jumps";
+  EXPECT_EQ(core::least_counter(all, 10min), us(1021s));
+  EXPECT_EQ(core::least_counter(all, 1s), us(1020s + 59s + 1s));
+  EXPECT_EQ(core::least_counter_at_once(all), us(1020s + 31s));
 }
 
 }  // namespace holdfast::test

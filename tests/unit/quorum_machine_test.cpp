@@ -320,11 +320,26 @@ TEST(QuorumAcquire, ErrorSaysWhatEachNodeSaid) {
   ASSERT_EQ(m.outcome(), quorum_outcome::failed);
   const auto why = m.why(names, 50ms);
   EXPECT_EQ(why.message,
-            "2 of 5 granted; n3: connection refused; n4 refused: restarted 12 s ago; "
+            "2 of 5 granted; n3: connection refused; n4: restarted 12 s ago; "
             "n5: no answer in 50 ms");
+  EXPECT_EQ(why.code, errc::store_loading) << "with n4 three nodes vote";
   ASSERT_EQ(why.nodes.size(), 5U);
   EXPECT_EQ(why.nodes[0].said, "granted");
   EXPECT_EQ(why.nodes[4].said, "no answer in 50 ms");
+}
+
+TEST(QuorumAcquire, NodesThatOnlyHaveToWaitAreNoOutage) {
+  const auto why_of = [](errc second, errc third) {
+    auto m = machine_for(3);
+    (void)m.on_vote(0, refused(errc::store_loading, "is empty"), now);
+    (void)m.on_vote(1, refused(second, "is empty"), now);
+    (void)m.on_vote(2, failed(third, "connection refused"), now);
+    return m.why(names, 50ms);
+  };
+  const auto passes = why_of(errc::store_loading, errc::store_unreachable);
+  EXPECT_EQ(passes.code, errc::store_loading);
+  EXPECT_EQ(passes.message, "0 of 3 granted; n1, n2: is empty; n3: connection refused");
+  EXPECT_EQ(why_of(errc::incompatible, errc::incompatible).code, errc::incompatible);
 }
 
 TEST(QuorumAcquire, OutcomeIsUnknownOnlyIfAMajorityMayHoldIt) {

@@ -84,15 +84,39 @@ TEST(SetChange, NodesThatLeaveMayBeDeadOthersNot) {
   EXPECT_EQ(judge_change(nodes), change_verdict::too_few_closed);
 }
 
-TEST(SetChange, NodesThatMayHaveLostSomethingDoNotCount) {
+TEST(SetChange, NodesThatWaitChangeOverWithTheOthers) {
   auto nodes = change(2, 1, 1);
   for (const auto lossy : {standing::waits, standing::joining, standing::empty}) {
     nodes[1].is = lossy;
-    EXPECT_EQ(judge_change(nodes), change_verdict::too_few_intact);
+    EXPECT_EQ(judge_change(nodes), change_verdict::safe);
   }
   auto five = change(4, 1, 1);
-  five[3].is = standing::waits;
+  five[2].is = standing::waits;
+  five[3].is = standing::unreachable;
   EXPECT_EQ(judge_change(five), change_verdict::safe) << "three are left";
+  five[2].is = standing::unreachable;
+  EXPECT_EQ(judge_change(five), change_verdict::too_few_stay);
+}
+
+TEST(SetChange, EnoughChangeOverOnceAMajorityOfTheNewListHas) {
+  auto nodes = change(2, 1, 1);
+  EXPECT_TRUE(enough_change_over(nodes));
+  nodes[1].is = standing::unreachable;
+  EXPECT_FALSE(enough_change_over(nodes)) << "one that joins does not count, nor one that leaves";
+  nodes[3].is = standing::joining;
+  EXPECT_FALSE(enough_change_over(nodes));
+  nodes[3].is = standing::changed;
+  EXPECT_TRUE(enough_change_over(nodes)) << "it voted in the new set before";
+}
+
+// From one even list by two people: each has half of the old nodes, and a majority of its own list.
+TEST(SetChange, MoveThatAnotherOneCrossesDoesNotBecomeComplete) {
+  auto nodes = change(3, 1, 0);
+  nodes[2].is = standing::foreign;
+  nodes[3].is = standing::foreign;
+  EXPECT_FALSE(enough_change_over(nodes));
+  nodes[3].is = standing::intact;
+  EXPECT_TRUE(enough_change_over(nodes));
 }
 
 TEST(SetChange, LocksOfTheListBeforeHaveToBeOverFirst) {

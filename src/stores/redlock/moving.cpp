@@ -5,8 +5,11 @@
 
 #include <holdfast/status.hpp>
 
+#include "core/by_node.hpp"
 #include "core/set_change.hpp"
 #include "redlock_scripts.hpp"
+#include "runtime/clock.hpp"
+#include "runtime/random.hpp"
 #include "stores/redis/script_values.hpp"
 
 namespace holdfast::stores::redlock {
@@ -23,9 +26,11 @@ struct traveller {
   std::size_t place = 0;                 // and its place there
   std::string old_config;                // empty: not in the old set
   std::string new_config;
-  standing is = standing::unreachable;
-  std::string said;  // for a person
+  standing is = standing::unreachable;  // before it was changed
+  bool knows_complete = false;          // it is in the new set, and knows that enough are
+  std::string said;                     // for a person
 };
+using travellers = std::vector<traveller>;
 
 std::optional<std::size_t> place_in(const node_set& set, const std::string& name) {
   const auto& names = set.names();
@@ -40,8 +45,8 @@ std::string config_of_leavers(const node_set& to) {
   return one.substr(0, one.rfind('-')) + "-left";
 }
 
-std::vector<traveller> everybody(const node_set& from, const node_set& to) {
-  std::vector<traveller> all;
+travellers everybody(const node_set& from, const node_set& to) {
+  travellers all;
   for (std::size_t i = 0; i < from.nodes().size(); ++i) {
     const auto& one = from.nodes()[i];
     const auto next = place_in(to, one.name);
@@ -52,12 +57,13 @@ std::vector<traveller> everybody(const node_set& from, const node_set& to) {
                    one.config,
                    next ? to.nodes()[*next].config : config_of_leavers(to),
                    {},
+                   false,
                    {}});
   }
   for (std::size_t i = 0; i < to.nodes().size(); ++i) {
     const auto& one = to.nodes()[i];
     if (place_in(from, one.name)) continue;
-    all.push_back({part::joins, one.name, &to, i, {}, one.config, {}, {}});
+    all.push_back({part::joins, one.name, &to, i, {}, one.config, {}, false, {}});
   }
   return all;
 }
@@ -86,29 +92,29 @@ void take_answer(traveller& one, const std::optional<result<redis::reply>>& answ
   if (number >= by_number.size()) return;
   one.is = by_number[number];
   one.said = in_words[number];
+  const bool may_know =
+      one.is == standing::changed || one.is == standing::joining || one.is == standing::empty;
+  one.knows_complete = may_know && fields.size() > 1 && fields[1]->integer == 1;
   if (one.is == standing::foreign) {
     one.said = "belongs to the set " +
                escape(fields.size() > 1 ? redis::text_of(*fields[1]) : std::string_view{});
   }
 }
 
-std::string_view verb_of(part as) {
-  switch (as) {
-    case part::stays:
-      return "stay";
-    case part::leaves:
-      return "leave";
-    case part::joins:
-      break;
-  }
-  return "join";
-}
+// What scripts/move.lua is to do.
+constexpr std::string_view look = "look";
+constexpr std::string_view announce = "announce";
+constexpr std::string_view stay = "stay";
+constexpr std::string_view leave = "leave";
+constexpr std::string_view join = "join";
+constexpr std::string_view complete = "complete";
 
-// Asks those whom it concerns, all at once.
+// Tells those whom it concerns to do something, all at once.
 template <class Concerned>
-void ask(std::vector<traveller>& all, const node_set& from, const node_set& to, bool only_look,
-         Concerned concerned, core::time_point until) {
+void ask(travellers& all, const node_set& from, const node_set& to, std::string_view what,
+         core::time_point until, Concerned concerned) {
   const auto max_ttl = redis::milliseconds_text(to.config.max_ttl);
+  const auto wall = std::to_string(runtime::wall_ms().count());
   for (const auto* set : {&from, &to}) {
     const auto asked = set->ask_all();
     const auto theirs = [&](const traveller& one) {
@@ -116,8 +122,9 @@ void ask(std::vector<traveller>& all, const node_set& from, const node_set& to, 
     };
     for (const auto& one : all) {
       if (!theirs(one)) continue;
-      const std::array<std::string_view, 5> args{one.old_config, one.new_config, to.description,
-                                                 max_ttl, only_look ? "look" : verb_of(one.as)};
+      const auto wait_id = runtime::fresh_owner();
+      const std::array<std::string_view, 7> args{
+          one.old_config, one.new_config, to.description, max_ttl, wall, what, wait_id.text()};
       asked->ask(one.place, {scripts::move, record_keys, args});
     }
     const auto answers = asked->gather(until);
@@ -127,13 +134,19 @@ void ask(std::vector<traveller>& all, const node_set& from, const node_set& to, 
   }
 }
 
-failure told(errc code, std::string message, const std::vector<traveller>& all) {
+std::vector<core::changing_node> as_core(const travellers& all) {
+  std::vector<core::changing_node> nodes;
+  nodes.reserve(all.size());
+  for (const auto& one : all)
+    nodes.push_back({one.as, one.is});
+  return nodes;
+}
+
+failure told(errc code, std::string message, const travellers& all) {
   failure why{code, std::move(message), {}};
-  for (const auto& one : all) {
-    why.message += (why.nodes.empty() ? " (" : "; ") + one.name + " " + one.said;
+  for (const auto& one : all)
     why.nodes.push_back({one.name, one.said});
-  }
-  why.message += ")";
+  why.message += " (" + core::by_node(why.nodes) + ")";
   return why;
 }
 
@@ -142,12 +155,8 @@ constexpr std::string_view by_hand =
     "holdfast:{redlock}:node on every node, and begin the new set with `holdfast redlock init`: "
     "tokens then go on from clients' clocks";
 
-result<void> allowed(const node_set& from, const node_set& to, const std::vector<traveller>& all) {
-  std::vector<core::changing_node> nodes;
-  nodes.reserve(all.size());
-  for (const auto& one : all)
-    nodes.push_back({one.as, one.is});
-  switch (core::judge_change(nodes)) {
+result<void> allowed(const node_set& from, const node_set& to, const travellers& all) {
+  switch (core::judge_change(as_core(all))) {
     case core::change_verdict::safe:
       return {};
     case core::change_verdict::too_much_at_once:
@@ -177,14 +186,13 @@ result<void> allowed(const node_set& from, const node_set& to, const std::vector
                "a majority of the old nodes has to answer: nothing was changed; start them, " +
                    std::string{by_hand},
                all));
-    case core::change_verdict::too_few_intact:
+    case core::change_verdict::too_few_stay:
       break;
   }
   return fail(
       told(errc::store_unreachable,
-           "too few of the nodes that stay have kept what they had: nothing was changed; wait "
-           "until they vote again (`holdfast redlock status`), or `holdfast redlock recover` "
-           "the old set first, " +
+           "a majority of the new list has to be nodes of the old one that answer: nothing was "
+           "changed; start them, " +
                std::string{by_hand},
            all));
 }
@@ -202,20 +210,35 @@ result<void> move_set(const node_set& from, const node_set& to, core::time_point
                 "both lists need the same max_ttl: nodes wait for as long as old locks may last");
   }
   auto all = everybody(from, to);
-  ask(
-      all, from, to, true, [](const auto&) { return true; }, until);
+  ask(all, from, to, look, until, [](const auto&) { return true; });
   if (auto ok = allowed(from, to, all); !ok) return ok;
-  // Those that stay first: with a majority of them the new set works.
-  for (const auto who : {part::stays, part::leaves, part::joins})
-    ask(
-        all, from, to, false, [&](const auto& one) { return one.as == who; }, until);
-  const bool missed = std::any_of(all.begin(), all.end(), [](const auto& one) {
-    return one.as != part::leaves && one.is == standing::unreachable;
-  });
-  if (!missed) return {};
-  // What the others did stands: how many they are was looked at before.
-  return fail(told(errc::store_unreachable,
-                   "some nodes have not changed over: do this again when they are back", all));
+  const bool was_complete =
+      std::any_of(all.begin(), all.end(), [](const auto& one) { return one.knows_complete; });
+  const auto stays = [](const traveller& one) { return one.as == part::stays; };
+  const auto joins = [](const traveller& one) { return one.as == part::joins; };
+  const auto again = [&] {
+    return fail(told(errc::store_unreachable,
+                     "some nodes have not changed over: do this again when they are back", all));
+  };
+  const auto all_answer = [&](auto which) {
+    return std::none_of(all.begin(), all.end(), [&](const auto& one) {
+      return which(one) && one.is == standing::unreachable;
+    });
+  };
+  if (!was_complete) {
+    ask(all, from, to, announce, until, joins);
+    if (!all_answer(joins)) return again();
+  }
+  ask(all, from, to, stay, until, stays);
+  ask(all, from, to, leave, until, [](const auto& one) { return one.as == part::leaves; });
+  if (!core::enough_change_over(as_core(all))) return again();
+  if (!was_complete) {
+    ask(all, from, to, join, until, joins);
+    if (!all_answer(joins)) return again();
+  }
+  ask(all, from, to, complete, until, [](const auto& one) { return one.as != part::leaves; });
+  if (!all_answer(stays)) return again();
+  return {};
 }
 
 }  // namespace holdfast::stores::redlock

@@ -6,6 +6,7 @@
 #include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/host.hpp"
+#include "runtime/random.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redis/server_error.hpp"
 
@@ -27,14 +28,6 @@ std::vector<std::string> sorted_names(const redlock_config& config) {
     names.push_back(one.node);
   std::sort(names.begin(), names.end());
   return names;
-}
-
-std::string describe(const redlock_config& config) {
-  std::string text;
-  for (const auto& one : sorted_names(config))
-    text += (text.empty() ? "" : ",") + one;
-  return text + " (epoch " + std::to_string(config.epoch) + ", max_ttl " +
-         redis::milliseconds_text(config.max_ttl) + " ms)";
 }
 
 // FNV-1a: tells sets apart that differ by mistake, which is all it is for.
@@ -60,11 +53,17 @@ std::string_view line_of(std::string_view info, std::string_view field) {
 
 }  // namespace
 
-node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> background)
+request as_request(const record_script& script) {
+  const std::vector<std::string_view> args{script.args.begin(), script.args.end()};
+  return {*script.which, record_keys, args};
+}
+
+node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> background, role as)
     : config{std::move(given)},
       host{runtime::host_name()},
-      description{describe(config)},
+      description{describe_set(sorted_names(config), config.epoch, config.max_ttl)},
       polling{std::make_shared<redlock::polling>(config.spin)},
+      as_{as},
       background_{std::move(background)},
       // One thread for each node that hangs while it is connected to, and some to be had then.
       connecting_{std::make_shared<runtime::background>(config.nodes.size() + 2)},
@@ -92,9 +91,15 @@ void node_set::start() {
     };
     one.renewals = std::make_shared<line>(where, patience, connecting_, std::move(renewing));
     names_.push_back(where.node);
+    identity_.configs.push_back(one.config);
     all.push_back(one.calls);
     nodes_.push_back(std::move(one));
   }
+  identity_.description = description;
+  identity_.epoch = config.epoch;
+  identity_.max_ttl = config.max_ttl;
+  rejoining_.emplace(identity_, core::admission_rule{nodes_.size(), config.max_ttl},
+                     [] { return std::string{runtime::fresh_owner().text()}; });
   turns_ = std::make_unique<turn_inbox>(std::move(all), connecting_);
 }
 
@@ -156,12 +161,6 @@ result<redis::reply> node_set::ask_who(std::size_t node, redis::channel& fresh,
   return say(node, fresh, info.bytes(), until);
 }
 
-request node_set::enrol_request(std::size_t node) const {
-  const auto max_ttl = redis::milliseconds_text(config.max_ttl);
-  const std::array<std::string_view, 3> args{nodes_[node].config, description, max_ttl};
-  return {scripts::enrol, record_keys, args};
-}
-
 // A fresh connection: whose is it, does it know the scripts, may it vote.
 result<std::string> node_set::prepare(std::size_t node, redis::channel& fresh,
                                       core::time_point until) {
@@ -176,11 +175,10 @@ result<std::string> node_set::prepare(std::size_t node, redis::channel& fresh,
       return fail(loaded.error());
     }
   }
-  const auto enrolled = say(node, fresh, enrol_request(node).as_source(*run_id), until);
-  if (!enrolled) return fail(enrolled.error());
-  const auto fields = elements_of(**enrolled);
-  const bool votes = !fields.empty() && (fields[0]->integer == 1 || fields[0]->integer == 3);
-  if (!votes) look_after_nodes();
+  const auto look = as_request(look_script(identity_, node, runtime::wall_ms(), with_counters::no));
+  const auto told_standing = say(node, fresh, look.as_source(*run_id), until);
+  if (!told_standing) return fail(told_standing.error());
+  if (core::has_to_wait(read_standing(**told_standing, config.epoch).report)) look_after_nodes();
   return run_id;
 }
 
@@ -198,19 +196,22 @@ round::lines node_set::renewals() const {
   return all;
 }
 
-std::shared_ptr<question> node_set::ask_all() const {
-  return std::make_shared<question>(calls(), config.node_timeout, nullptr);
+std::shared_ptr<question> node_set::ask_all(silent_nodes are) const {
+  return std::make_shared<question>(calls(), config.node_timeout, nullptr, are);
 }
 
-question::answers node_set::ask_every(const std::function<request(std::size_t)>& what,
-                                      core::time_point until) const {
-  const auto first = ask_all();
+question::answers node_set::ask_every(const request_of& what, core::time_point until,
+                                      silent_nodes are) const {
+  const auto ask = [&](question& asked, std::size_t node) {
+    if (const auto words = what(node)) asked.ask(node, *words);
+  };
+  const auto first = ask_all(are);
   for (std::size_t i = 0; i < nodes_.size(); ++i)
-    first->ask(i, what(i));
+    ask(*first, i);
   auto answers = first->gather(until);
-  const auto second = ask_all();
+  const auto second = ask_all(are);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (answers[i] && was_cut_off(*answers[i])) second->ask(i, what(i));
+    if (answers[i] && was_cut_off(*answers[i])) ask(*second, i);
   }
   auto again = second->gather(until);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {

@@ -71,11 +71,6 @@ redlock_lock::redlock_lock(std::shared_ptr<node_set> on, std::string key)
       slot_{redis::hash_slot(key_)},
       counter_field_{"c:" + std::to_string(slot_)} {}
 
-std::string redlock_lock::wall_ms_text() {
-  const auto now = std::chrono::floor<milliseconds>(runtime::wall_now().time_since_epoch());
-  return std::to_string(now.count());
-}
-
 redlock_lock::memory& redlock_lock::memory_of(attempt& who) const {
   if (!who.memory) who.memory = std::make_shared<memory>(set_);
   return *static_cast<memory*>(who.memory.get());
@@ -150,7 +145,7 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   const auto proposal = core::propose(last_seen_, wall_us());
   acquire_words words{.ttl = milliseconds_text(who.ttl),
                       .token = std::to_string(proposal),
-                      .since = wall_ms_text(),
+                      .since = std::to_string(runtime::wall_ms().count()),
                       .holder = mine.waiter ? mine.waiter->holder : describe_us(who.label)};
   // A client that a majority does not answer would be told its turn, and could not use it.
   const bool queues = mine.waiter && (mine.waiter->entered || set_->majority_answers());
@@ -198,7 +193,7 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   if (const auto entry = mine.stop_waiting(); !entry.empty()) {
     give_back(who.id, entry, core::after(runtime::now(), who.ttl));
   }
-  if (set_->counters_lost()) verdict.why.message.append("; ").append(counters_lost_advice);
+  if (verdict.why.code == errc::store_loading) verdict.why.message.append(init_advice);
   return fail(std::move(verdict.why));
 }
 

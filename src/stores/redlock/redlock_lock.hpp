@@ -41,7 +41,6 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
 
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
   // By our wall clock, as the nodes keep it.
-  [[nodiscard]] static std::string wall_ms_text();
   // One lease's renewal from what the nodes said; a failure if that is not known. `ttl` was asked
   // for, and counts from when the first request left.
   [[nodiscard]] result<renewal> judge(const core::owner_id& id, core::duration ttl,

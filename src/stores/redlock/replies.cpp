@@ -16,10 +16,26 @@ using redis::read_number;
 using redis::read_pttl;
 using redis::strange_answer;
 using redis::text_of;
+using std::chrono::milliseconds;
 
 constexpr std::size_t shown_max = 512;
 
-std::string in_seconds(long long ms) { return std::to_string((ms + 999) / 1000) + " s"; }
+std::string in_seconds(core::duration left) {
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(left).count()) + " s";
+}
+
+// Why a client is refused that was given another set, and what to do about it.
+std::string other_set(std::string_view theirs, std::string_view ours) {
+  constexpr std::string_view last = ", max_ttl ";
+  const auto list_of = [&](std::string_view set) { return set.substr(0, set.find(last)); };
+  const auto text = "it belongs to the set " + escape(theirs.substr(0, shown_max)) +
+                    ", this client uses " + escape(ours);
+  if (list_of(theirs) != list_of(ours)) return text;
+  const auto max_ttl = theirs.substr(std::min(theirs.size(), theirs.find(last) + last.size()));
+  return text + ": all clients of a set need the same max_ttl. Write max_ttl=" +
+         escape(max_ttl.substr(0, max_ttl.find(' '))) +
+         " in the URL; to change it, see docs/redlock.md, Limits";
+}
 
 long long kind_of(const redis::reply_value& answer) {
   const auto fields = elements_of(answer);
@@ -39,11 +55,11 @@ bool asks_for_admission(const redis::reply_value& answer) {
   return why == "blank" || why == "restarted";
 }
 
-std::optional<core::duration> read_quarantine(const redis::reply_value& answer) {
+std::optional<core::duration> read_quarantine(const redis::reply_value& answer,
+                                              const set_names& set) {
   const auto fields = elements_of(answer);
-  if (!asks_for_admission(answer) || fields.size() < 4) return std::nullopt;
-  const auto lasts = static_cast<long long>(read_number(text_of(*fields[3])));
-  return std::chrono::milliseconds{std::max(0LL, lasts - fields[2]->integer)};
+  if (!asks_for_admission(answer) || fields.size() < 3) return std::nullopt;
+  return std::max(core::duration::zero(), set.max_ttl - milliseconds{fields[2]->integer});
 }
 
 std::optional<failure> read_refusal(const redis::reply_value& answer, const std::string& node,
@@ -53,39 +69,20 @@ std::optional<failure> read_refusal(const redis::reply_value& answer, const std:
   if (fields.size() < 3) return strange_answer(node);
   const auto why = text_of(*fields[1]);
   if (why == "config") {
-    return failure{errc::incompatible,
-                   "it belongs to the set " + escape(text_of(*fields[2]).substr(0, shown_max)) +
-                       ", this client uses " + escape(set.ours),
-                   {}};
+    return failure{errc::incompatible, other_set(text_of(*fields[2]), set.ours), {}};
   }
   if (why == "ttl") {
     return failure{errc::invalid_argument,
                    "the TTL is above the max_ttl of the set, " +
-                       in_seconds(static_cast<long long>(read_number(text_of(*fields[2])))),
+                       in_seconds(milliseconds{read_number(text_of(*fields[2]))}),
                    {}};
   }
-  if (why == "moved") {
-    return failure{errc::store_loading,
-                   "it came from another set of nodes, where locks may still be held: it lets new "
-                   "nodes in after " +
-                       in_seconds(fields[2]->integer),
-                   {}};
-  }
-  if (fields.size() < 4) return strange_answer(node);
-  const auto waited = fields[2]->integer;
-  const auto wait = static_cast<long long>(read_number(text_of(*fields[3])));
-  const auto left = std::max(0LL, wait - waited);
-  if (why == "restarted") {
-    return failure{errc::store_loading,
-                   "restarted " + in_seconds(waited) +
-                       " ago and may have lost locks: it votes again in " + in_seconds(left) +
-                       ", with its counters from a majority of the others",
-                   {}};
-  }
+  const auto left = read_quarantine(answer, set);
+  if (!left) return strange_answer(node);
   return failure{errc::store_loading,
-                 "it is empty and may have lost locks: it votes in " +
-                     (wait == 0 ? "max_ttl" : in_seconds(left)) +
-                     "; if the whole set is new, `holdfast redlock init` lets it begin at once",
+                 (why == "restarted" ? "it was restarted and may have lost locks: it votes again "
+                                     : "it is empty and may have lost locks: it votes ") +
+                     (*left == core::duration::zero() ? "in a moment" : "in " + in_seconds(*left)),
                  {}};
 }
 

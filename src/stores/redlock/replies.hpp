@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <holdfast/result.hpp>
 
@@ -12,10 +13,15 @@
 
 namespace holdfast::stores::redlock {
 
-// The set of nodes that a client was given, for a message about another set.
+// The set of nodes that a client was given, for messages.
 struct set_names {
   std::string ours;
+  core::duration max_ttl{};
 };
+
+// What a person can do about nodes that have to wait before they vote.
+inline constexpr std::string_view init_advice =
+    "; if nothing is held, `holdfast redlock init` lets them vote at once";
 
 // Why a node refuses to vote; nothing if the answer is no refusal.
 [[nodiscard]] std::optional<failure> read_refusal(const redis::reply_value& answer,
@@ -24,8 +30,10 @@ struct set_names {
 [[nodiscard]] result<const redis::reply_value*> usable_answer(
     const std::optional<result<redis::reply>>& answer, const std::string& node,
     const set_names& set);
-// For how long the node does not vote because it may have lost something; nothing if it does.
-[[nodiscard]] std::optional<core::duration> read_quarantine(const redis::reply_value& answer);
+// For how long, by its clock, the node does not vote because it may have forgotten something;
+// nothing if it does.
+[[nodiscard]] std::optional<core::duration> read_quarantine(const redis::reply_value& answer,
+                                                            const set_names& set);
 // Whether the node says that it has to be let in first.
 [[nodiscard]] bool asks_for_admission(const redis::reply_value& answer);
 

@@ -20,10 +20,11 @@ void polling::end(bool caught) {
   judge_.on_polled(caught);
 }
 
-round::round(lines to, core::duration node_timeout, std::shared_ptr<polling> how)
+round::round(lines to, core::duration node_timeout, std::shared_ptr<polling> how, silent_nodes are)
     : lines_{std::move(to)},
       node_timeout_{node_timeout},
       polling_{std::move(how)},
+      silent_{are},
       sent_at_(lines_.size()),
       owner_{runtime::bell::of_this_thread()} {}
 
@@ -47,6 +48,7 @@ void round::arrived(std::size_t node, std::uint64_t tag, result<redis::reply> an
 
 // A node that is known to be down or silent is asked and not waited for, if the others suffice.
 void round::notice_silence(core::time_point now, core::time_point& earliest) {
+  if (silent_ == silent_nodes::awaited) return;
   const auto trusted = static_cast<std::size_t>(std::count_if(
       lines_.begin(), lines_.end(), [](const auto& one) { return !one->doubtful(); }));
   const bool others_suffice = trusted >= core::majority_of(lines_.size());

@@ -31,6 +31,12 @@ class polling {
   core::brief_polling judge_;  // protected by m_
 };
 
+// What a round does about nodes that do not answer in `node_timeout`, or did not the last time.
+enum class silent_nodes {
+  skipped,  // waits for the others, if they are a majority
+  awaited,  // waits as long as it is told to wait in all
+};
+
 // Thread-safe. The thread that waits reads all nodes' connections itself; if another thread reads
 // its answers, because it shares the connections, that one takes them in and rings.
 //
@@ -41,7 +47,8 @@ class round : public std::enable_shared_from_this<round> {
   using lines = std::vector<std::shared_ptr<line>>;
 
   // `polling`: whether to read for a moment before sleeping; null: never.
-  round(lines to, core::duration node_timeout, std::shared_ptr<polling> how);
+  round(lines to, core::duration node_timeout, std::shared_ptr<polling> how,
+        silent_nodes are = silent_nodes::skipped);
   round(const round&) = delete;
   round& operator=(const round&) = delete;
   virtual ~round() = default;
@@ -74,6 +81,7 @@ class round : public std::enable_shared_from_this<round> {
   const lines lines_;
   const core::duration node_timeout_;
   const std::shared_ptr<polling> polling_;
+  const silent_nodes silent_;
   std::vector<std::atomic<core::duration::rep>> sent_at_;
   std::shared_ptr<runtime::bell> owner_;  // set before anything is sent
   std::atomic<bool> sleeping_{false};

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/by_node.hpp"
 #include "core/quorum_machine.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/script_values.hpp"
@@ -90,13 +91,18 @@ failure too_few(std::size_t known, std::span<const node_view> views) {
               "only " + std::to_string(known) + " of " + std::to_string(views.size()) +
                   " nodes could say who holds the lock",
               {}};
+  std::size_t waiting = 0;
   for (const auto& one : views) {
     if (one.known) continue;
     // A list of nodes that is wrong is not a matter of patience.
     if (one.why.code == errc::incompatible) why.code = errc::incompatible;
+    waiting += one.quarantine ? 1 : 0;
     why.nodes.push_back({one.node, one.why.message});
-    why.message += "; " + one.node + ": " + one.why.message;
   }
+  const bool passes = waiting > 0 && known + waiting >= core::majority_of(views.size());
+  if (passes && why.code != errc::incompatible) why.code = errc::store_loading;
+  why.message += "; " + core::by_node(why.nodes);
+  if (why.code == errc::store_loading) why.message += init_advice;
   return why;
 }
 
@@ -116,7 +122,7 @@ std::vector<node_view> read_views(const std::optional<result<redis::reply>>& ans
     unknown.why = std::move(said.error());
     const bool answered = answer && *answer;
     if (answered) {
-      unknown.quarantine = read_quarantine(***answer);
+      unknown.quarantine = read_quarantine(***answer, set);
       unknown.trouble = unknown.quarantine ? state::quarantined : state::refused;
     }
     return std::vector<node_view>(locks, unknown);

@@ -1,0 +1,14 @@
+// What nodes said, as one text: nodes that said the same are named together.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <holdfast/error.hpp>
+
+namespace holdfast::core {
+
+// "n1, n2: no answer; n3: restarted". Empty texts are left out.
+[[nodiscard]] std::string by_node(std::span<const node_answer> said);
+
+}  // namespace holdfast::core

@@ -227,7 +227,7 @@ void plan::drop_locks() {
 void plan::ambush_messages() {
   random_stream random{seed, 9};
   const std::array kinds{fault::repair_overtaken, fault::ask_overtaken, fault::answer_lost};
-  faults = {kinds[count(random, 0, kinds.size() - 1)]};
+  faults = {kinds[count(random, 0, static_cast<std::int64_t>(kinds.size()) - 1)]};
   for (const auto what : {fault::pause, fault::client_wall, fault::cut, fault::stall, fault::vanish,
                           fault::node_pause}) {
     if (random.chance(80)) faults.push_back(what);

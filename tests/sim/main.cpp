@@ -22,6 +22,7 @@ struct options {
   bool hunt = false;
   const mutant* planted = nullptr;
   std::optional<store_kind> store;
+  std::optional<fault> with;
   bool trace = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 };
@@ -29,14 +30,15 @@ struct options {
 int usage() {
   std::fputs(
       "usage: holdfast_sim [--seeds N] [--seed S] [--mutants] [--mutant NAME]\n"
-      "                    [--store redis|redlock] [--threads T]\n"
+      "                    [--store redis|redlock] [--fault NAME] [--threads T]\n"
       "  --seeds N      run N seeds (default 1000), from --seed on; without it, from a random "
       "one,\n"
       "                 which is printed\n"
       "  --seed S       without --seeds: replay this one and print all that happened\n"
       "  --mutants      plant each known bug in turn; each has to be found\n"
       "  --mutant NAME  plant this one\n"
-      "  --store S      seeds (or mutants) of this store only; odd seeds are redis, even redlock\n",
+      "  --store S      seeds (or mutants) of this store only; odd seeds are redis, even redlock\n"
+      "  --fault NAME   of those seeds, only the ones whose plan has this fault\n",
       stderr);
   return exit_usage;
 }
@@ -61,6 +63,11 @@ std::optional<options> parse(int count, char** words) {
     if (word == "--store") {
       if (value != "redis" && value != "redlock") return std::nullopt;
       out.store = value == "redis" ? store_kind::redis : store_kind::redlock;
+      continue;
+    }
+    if (word == "--fault") {
+      out.with = fault_called(value);
+      if (!out.with) return std::nullopt;
       continue;
     }
     std::uint64_t number = 0;
@@ -112,7 +119,8 @@ int run(const options& how) {
   std::printf("seeds from %llu\n", static_cast<unsigned long long>(first));
   std::fflush(stdout);
   const auto only = how.planted == nullptr ? how.store : how.planted->on;
-  const auto got = run_seeds(first, how.seeds.value_or(1000), how.planted, how.threads, only);
+  const auto got =
+      run_seeds(first, how.seeds.value_or(1000), how.planted, how.threads, only, how.with);
   const auto seconds = since(start);
   if (got.failing_seed) {
     static_cast<void>(replay(*got.failing_seed, how.planted));
@@ -147,13 +155,12 @@ int hunt(const options& how) {
       continue;
     }
     const auto start = std::chrono::steady_clock::now();
-    const auto got = run_seeds(first, most, &one, how.threads, one.on);
+    const auto with = how.with ? how.with : one.by;
+    const auto got = run_seeds(first, most, &one, how.threads, one.on, with);
     if (!got.failing_seed) ++survivors;
     std::printf("%-22s %8llu %7.1f  %-26s %s\n", std::string{one.name}.c_str(),
-                static_cast<unsigned long long>(
-                    got.failing_seed ? (*got.failing_seed - first) / 2 + 1 : got.seeds),
-                since(start), got.found ? got.found->promise.c_str() : "SURVIVED",
-                std::string{one.what}.c_str());
+                static_cast<unsigned long long>(got.seeds), since(start),
+                got.found ? got.found->promise.c_str() : "SURVIVED", std::string{one.what}.c_str());
     std::fflush(stdout);
   }
   if (survivors > 0) std::printf("%d survived\n", survivors);

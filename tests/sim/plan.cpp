@@ -1,5 +1,6 @@
 #include "sim/plan.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "sim/random.hpp"
@@ -36,8 +37,18 @@ std::string_view name_of(fault what) {
                                                                    "vanish",
                                                                    "vote_forgotten",
                                                                    "admission_outdated",
-                                                                   "renewal_interrupted"};
+                                                                   "renewal_interrupted",
+                                                                   "repair_overtaken",
+                                                                   "ask_overtaken",
+                                                                   "answer_lost"};
   return names[static_cast<std::size_t>(what)];
+}
+
+std::optional<fault> fault_called(std::string_view name) {
+  for (int kind = 0; kind < fault_kinds; ++kind) {
+    if (name_of(static_cast<fault>(kind)) == name) return static_cast<fault>(kind);
+  }
+  return std::nullopt;
 }
 
 plan::plan(std::uint64_t from) : seed{from}, store{store_of(from)}, nodes{1} {
@@ -142,6 +153,7 @@ void plan::become_quorum() {
   } else if (random.chance(300)) {
     drop_locks();
   }
+  if (random_stream{seed, 8}.chance(40)) ambush_messages();
 }
 
 // So quiet that nobody acquires while a node waits to vote again: what it forgot is not overtaken.
@@ -208,6 +220,44 @@ void plan::drop_locks() {
   fault_every = random.spread(2, 15) * millisecond;
   faults_end = 4 * second;
   longest_fault = random.spread(5, 50) * millisecond;
+}
+
+// Messages that come at the worst moment. One user each in two processes: whoever gives back leaves
+// a lock that nobody but the late message takes.
+void plan::ambush_messages() {
+  random_stream random{seed, 9};
+  const std::array kinds{fault::repair_overtaken, fault::ask_overtaken, fault::answer_lost};
+  faults = {kinds[count(random, 0, static_cast<std::int64_t>(kinds.size()) - 1)]};
+  for (const auto what : {fault::pause, fault::client_wall, fault::cut, fault::stall, fault::vanish,
+                          fault::node_pause}) {
+    if (random.chance(80)) faults.push_back(what);
+  }
+  nodes = 3;
+  processes = workers = 2;
+  acquisitions = acquisitions_least / static_cast<int>(workers) + 1;
+  locks = 1;
+  durable = 0;
+  new_set = false;
+  // What clients propose is no matter of luck where counters are ahead; nor is it then believed.
+  dense = random.chance(500) && !has(fault::ask_overtaken);
+  apart = false;
+  rule.ttl = ms(random.between(300, 600));
+  rule.validity.margin = ms(1);
+  rule.renew = true;
+  max_ttl = rule.ttl;
+  node_timeout = ms(random.between(10, 40));
+  think_most = 10 * millisecond;
+  long_work = 500;
+  resends = has(fault::answer_lost);
+  manners.slow_per_mille = 20;
+  manners.slow_most = random.spread(5, 30) * millisecond;
+  fault_every = 40 * millisecond;
+  faults_end = 8 * second;
+  longest_fault = random.spread(10, 200) * millisecond;
+}
+
+bool plan::has(fault what) const {
+  return std::find(faults.begin(), faults.end(), what) != faults.end();
 }
 
 std::string plan::described() const {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/settings.hpp"
 #include "sim/network.hpp"
@@ -35,9 +37,13 @@ enum class fault {
   vote_forgotten,       // a node forgets the vote that it has just given
   admission_outdated,   // a client has looked at a node that may vote again, and sleeps
   renewal_interrupted,  // a lease is lost in the middle of a renewal, and so is the one after it
+  repair_overtaken,     // a repair arrives when another attempt has come and gone
+  ask_overtaken,        // so does an ask
+  answer_lost,          // that a vote is stale is not heard; of clients that send acquires again
 };
-inline constexpr int fault_kinds = 18;
+inline constexpr int fault_kinds = 21;
 [[nodiscard]] std::string_view name_of(fault what);
+[[nodiscard]] std::optional<fault> fault_called(std::string_view name);
 
 struct plan {
   explicit plan(std::uint64_t seed);
@@ -74,12 +80,14 @@ struct plan {
 
   // For people.
   [[nodiscard]] std::string described() const;
+  [[nodiscard]] bool has(fault what) const;
 
  private:
   void become_quorum();
   void be_forgetful();
   void ambush_admissions();
   void drop_locks();
+  void ambush_messages();
 };
 
 }  // namespace holdfast::sim

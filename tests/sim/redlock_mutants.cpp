@@ -64,6 +64,9 @@ std::vector<mutant> redlock_mutants() {
       planted("retransmit-fresh", "an acquire that is sent again is answered fresh",
               {{"redlock/acquire", "then\n  return {2, record[4] or '0'}\nend\nlocal turn",
                 "then\n  return {1}\nend\nlocal turn"}}),
+      planted("unbelieved-taken", "a proposal that a node does not believe is answered fresh",
+              {{"redlock/acquire", "if not fresh then",
+                "if proposal > counter and not fresh then\n  return {1}\nend\nif not fresh then"}}),
       leaves_out("reused-id", "the next attempt goes by the id of the last", &left_out::fresh_id),
       // Renewal.
       leaves_out("higher-counts", "a key with a token above the lease's counts in a renewal",

@@ -8,6 +8,7 @@
 
 #include "sim/client_model.hpp"
 #include "sim/lock_script.hpp"
+#include "sim/plan.hpp"
 #include "sim/world.hpp"
 
 namespace holdfast::sim {
@@ -25,6 +26,8 @@ struct mutant {
   bool lenient = false;
   // Takes many thousands of seeds: hunted only where there is time for as many.
   bool elusive = false;
+  // Shows where this goes wrong: hunted only among the seeds whose plan has it.
+  std::optional<fault> by{};
 };
 [[nodiscard]] const std::vector<mutant>& mutants();
 [[nodiscard]] std::vector<mutant> redis_mutants();
@@ -34,15 +37,17 @@ struct mutant {
 [[nodiscard]] verdict run_seed(std::uint64_t seed, const mutant* planted, bool traced);
 
 struct summary {
-  std::uint64_t seeds = 0;
+  std::uint64_t seeds = 0;  // that were run; until the failing one, if there is one
   std::uint64_t acquisitions = 0;
   std::uint64_t fewest_acquisitions = 0;
   std::uint64_t scripts = 0;
   std::optional<std::uint64_t> failing_seed;  // the lowest one
   std::optional<violation> found;
 };
-// `count` seeds from `first` on, of one store if `only` says so; stops at the first that fails.
+// `count` seeds from `first` on, of one store if `only` says so; of those, if `with` says so, the
+// ones whose plan has this fault. Stops at the first that fails.
 [[nodiscard]] summary run_seeds(std::uint64_t first, std::uint64_t count, const mutant* planted,
-                                unsigned threads, std::optional<store_kind> only = {});
+                                unsigned threads, std::optional<store_kind> only = {},
+                                std::optional<fault> with = {});
 
 }  // namespace holdfast::sim

@@ -29,7 +29,13 @@ struct ambush {
     for_second_vote,
     for_late_admission,
     for_renewal,
-    for_rival
+    for_rival,
+    for_lease,
+    for_gap,
+    for_grant,
+    for_loss,
+    for_departure,
+    for_stale_vote
   };
   stage awaits = stage::none;
   fault how{};
@@ -97,6 +103,7 @@ class world {
   void part(const process& from, const node& to, instant until);
   void drop_lock(node& at);
   void set_wall(host& on);
+  static void set_wall(host& on, std::int64_t off);
   void take_as_foreigner();
   void restart_node(node& which, fault how);
   void crash(node& which, fault how, instant back);
@@ -113,6 +120,7 @@ class world {
   void spring(node& at, process& from, const script_request& what, const reply& said);
   [[nodiscard]] bool all_vote() const;
   void spring_on_vote(node& voter, process& from);
+  void hold_up_an_ask();
   void be_heard_by_few(const process& from, node& voter);
   void fall_silent(node& at);
   void empty(node& which);

@@ -12,11 +12,20 @@
 //                       by the first.
 //   renewal_interrupted  Of three nodes one never hears of a lease. Of the other two, n0 loses the
 //                       lock while it is renewed. Once a rival has its vote, it loses that, too.
+//   repair_overtaken    P renews, and X has lost the lock. The repair is held up. Another node
+//                       loses the lock, a rival is granted it there and on X, and gives it back.
+//                       Then the repair gets to X.
+//   ask_overtaken       P is granted the lock while its ask to X is held up; then the same happens.
+//                       Mostly P's clock is so far ahead that the others did not believe its
+//                       proposal, and X does when it gets there.
+//   answer_lost         P does not hear that a vote was stale, and asks again.
 #include <algorithm>
 
 #include "core/quorum_machine.hpp"
 #include "sim/admission_model.hpp"
 #include "sim/world.hpp"
+#include "stores/redis/script_values.hpp"
+#include "stores/redlock/node_set.hpp"
 
 namespace holdfast::sim {
 
@@ -27,15 +36,56 @@ constexpr instant back_soon = 3 * millisecond;
 // How long witnesses do not hear of an attempt after that.
 constexpr instant heard_late = 20 * millisecond;
 
+// How far beyond what is believed a clock is: longer than an ask takes to get to a node, shorter
+// than it is held up.
+constexpr instant hardly_unbelieved_least = 20 * millisecond;
+constexpr instant hardly_unbelieved_most = 80 * millisecond;
+
+bool grants(const reply& said) {
+  return !said.items.empty() && (said.items[0].integer == 1 || said.items[0].integer == 2);
+}
+// In these worlds a client renews one lease at a time.
+bool is_extended(const reply& said) {
+  return said.items.size() == 3 && said.items[2].type == reply::kind::text;
+}
+bool is_gone(const reply& said) {
+  return said.items.size() == 3 && said.items[2].type == reply::kind::integer &&
+         said.items[2].integer == 0;
+}
 bool is_fresh_vote(const reply& said) { return !said.items.empty() && said.items[0].integer == 1; }
 
 }  // namespace
 
 void world::lie_in_wait(fault what) {
   if (ambush_.awaits != ambush::stage::none && time.now() < ambush_.over_at) return;
-  ambush_ = {.awaits = ambush::stage::for_vote,
+  using stage = ambush::stage;
+  ambush_ = {.awaits = what == fault::repair_overtaken ? stage::for_lease
+                       : what == fault::answer_lost    ? stage::for_stale_vote
+                                                       : stage::for_vote,
              .how = what,
              .over_at = time.now() + 6 * the.max_ttl.count()};
+  if (what == fault::ask_overtaken) hold_up_an_ask();
+}
+
+// The node whose clock is ahead of the others' believes first.
+void world::hold_up_an_ask() {
+  auto& asks = hosts_[static_cast<std::size_t>(
+      random_.between(0, static_cast<std::int64_t>(hosts_.size()) - 1))];
+  std::vector<node*> all;
+  for (const auto& one : nodes_)
+    all.push_back(one.get());
+  std::sort(all.begin(), all.end(), [](node* a, node* b) { return a->wall_us() > b->wall_us(); });
+  ambush_.awaits = ambush::stage::for_grant;
+  ambush_.forgets = all[0];
+  ambush_.victim = asks.of.get();
+  if (random_.chance(700)) {
+    const auto believed = stores::redis::read_number(stores::redlock::ahead_us_max);
+    const auto ahead = static_cast<std::int64_t>(believed) * microsecond +
+                       random_.between(hardly_unbelieved_least, hardly_unbelieved_most);
+    const auto behind = all[1]->wall_us() - static_cast<std::int64_t>(asks.of->wall_us());
+    set_wall(asks, asks.wall_off + behind * microsecond + ahead);
+  }
+  hold_up(*asks.of, {all[0]});
 }
 
 void world::spring(node& at, process& from, const script_request& what, const reply& said) {
@@ -85,6 +135,33 @@ void world::spring(node& at, process& from, const script_request& what, const re
       if (what.script != scripts.extend || &from != ambush_.victim) return;
       ambush_.awaits = stage::for_rival;
       return drop_lock(*ambush_.forgets);
+    case stage::for_lease:
+      if (what.script != scripts.extend || !is_extended(said) || !all_vote()) return;
+      ambush_.awaits = stage::for_gap;
+      ambush_.victim = &from;
+      ambush_.forgets = nodes_[(at.index + 1) % nodes_.size()].get();
+      return drop_lock(*ambush_.forgets);
+    case stage::for_gap:
+      if (what.script != scripts.extend || &from != ambush_.victim || !is_gone(said)) return;
+      ambush_.awaits = stage::for_loss;
+      return hold_up(from, {&at});
+    case stage::for_grant:
+      if (&from != ambush_.victim || !grants(said)) return;
+      if (what.script != scripts.acquire && what.script != scripts.raise) return;
+      ambush_.awaits = stage::for_loss;
+      return;
+    case stage::for_loss:
+      if (what.script != scripts.extend || &from != ambush_.victim || !is_extended(said)) return;
+      ambush_.awaits = stage::for_departure;
+      return drop_lock(at);
+    case stage::for_departure:
+      if (&at != ambush_.forgets || what.script != scripts.release || said.integer != 1) return;
+      ambush_.awaits = stage::none;
+      return net_.let_go();
+    case stage::for_stale_vote:
+      if (what.script != scripts.acquire || !grants(said) || voted) return;
+      if (random_.chance(700)) net_.cut_all(from, at);
+      return;
     case stage::for_rival:
       if (&at != ambush_.forgets || !voted || &from == ambush_.victim) return;
       ambush_.awaits = stage::none;

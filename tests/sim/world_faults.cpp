@@ -90,6 +90,9 @@ void world::happen(fault what) {
     case fault::vote_forgotten:
     case fault::admission_outdated:
     case fault::renewal_interrupted:
+    case fault::repair_overtaken:
+    case fault::ask_overtaken:
+    case fault::answer_lost:
       return lie_in_wait(what);
   }
 }
@@ -115,7 +118,10 @@ void world::drop_lock(node& at) {
 
 void world::set_wall(host& on) {
   const auto most = random_.chance(900) && is_quorum() ? client_off_mostly : client_off_max;
-  const auto off = random_.between(-most / second, most / second) * second;
+  set_wall(on, random_.between(-most / second, most / second) * second);
+}
+
+void world::set_wall(host& on, std::int64_t off) {
   on.of->step_wall(off - on.wall_off);
   on.wall_off = off;
 }

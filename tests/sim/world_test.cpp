@@ -54,6 +54,33 @@ TEST(Simulation, RunsSeedsOfOneStore) {
   EXPECT_EQ(run_seeds(1, 10, nullptr, 2, store_kind::redlock).seeds, 10U);
 }
 
+TEST(Simulation, RunsSeedsThatHaveAFault) {
+  constexpr auto fault_meant = fault::repair_overtaken;
+  std::uint64_t having = 0;
+  for (std::uint64_t seed = 2; seed < 1002; seed += 2)
+    having += plan{seed}.has(fault_meant) ? 1U : 0U;
+  const auto all = run_seeds(2, 500, nullptr, 2, store_kind::redlock, fault_meant);
+  EXPECT_GT(having, 0U);
+  EXPECT_EQ(all.seeds, having);
+  EXPECT_FALSE(all.found);
+
+  const auto& planted = named("repair-unguarded");
+  const auto one = run_seeds(2, 5000, &planted, 1, store_kind::redlock, fault_meant);
+  const auto several = run_seeds(2, 5000, &planted, 4, store_kind::redlock, fault_meant);
+  ASSERT_TRUE(one.failing_seed);
+  EXPECT_TRUE(plan{*one.failing_seed}.has(fault_meant));
+  EXPECT_EQ(one.failing_seed, several.failing_seed);
+  EXPECT_EQ(one.seeds, several.seeds) << "the number of those that it took";
+}
+
+TEST(Simulation, CallsAFaultByItsName) {
+  for (int kind = 0; kind < fault_kinds; ++kind) {
+    const auto what = static_cast<fault>(kind);
+    EXPECT_EQ(fault_called(name_of(what)), what);
+  }
+  EXPECT_FALSE(fault_called("no such fault"));
+}
+
 TEST(Simulation, RefusesAMutationThatFitsNoMore) {
   for (const auto* script : {"release", "redlock/raise"}) {
     mutant old{"old", "", {{script, "text that was there once", "x"}}, {}};

@@ -49,7 +49,7 @@ void world::observe(node& at, const script_request& what, const reply& said) {
     const auto lock = what.keys.empty() ? std::string_view{} : what.keys[0];
     std::string line{scripts_.name_of(what.script)};
     line += " " + std::string{lock};
-    // Ids are what a person looks for; a standing ask begins with two.
+    // Ids are what a person looks for; a waiter's entry begins with two.
     for (const auto& arg : what.args) {
       if (arg.size() == core::owner_id::digits) line += " " + brief(arg);
       const bool in_line = arg.size() > 2 * core::owner_id::digits &&

@@ -37,7 +37,10 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
              }}},
       renewals{config.server,
                link_limits{1, core::duration::zero()},
-               {nullptr, [this] { watch_replies(); }, [this] { on_demoted(); }, nullptr}},
+               {nullptr, [this] { watch_replies(); }, [this] { on_demoted(); },
+                [this] {
+                  if (events.doubtful) events.doubtful();
+                }}},
       grants{calls, [this](const grant_message& stray) { give_back(stray); },
              [this] { let_inbox_rest(); }},
       prefix{std::move(config.prefix)},

@@ -64,6 +64,19 @@ TEST(CohortTurn, LeaseThatNothingRenewsIsPassedWithItsWholeTtlOrNotAtAll) {
   EXPECT_FALSE(core::worth_passing(to, 9s, start, start));
 }
 
+TEST(CohortTurn, ReceiverGetsWhatIsLeftAndNoMoreThanItsOwnTtl) {
+  core::lease_rule to;
+  to.ttl = 10s;
+  const auto later = start + 15s;
+  const auto longer = core::as_passed(to, {fencing_token{7}, 30s, start, 1}, later);
+  EXPECT_EQ(longer.counted_from + longer.ttl, later + 10s);
+  EXPECT_EQ(longer.ttl, 10s);
+  EXPECT_EQ(longer.token, fencing_token{7});
+  const auto shorter = core::as_passed(to, {fencing_token{7}, 24s, start, 1}, later);
+  EXPECT_EQ(shorter.counted_from, start) << "never counted from now if that is more";
+  EXPECT_EQ(shorter.ttl, 24s);
+}
+
 RC_GTEST_PROP(CohortTurn, HandsOutEveryTokenOfTheBlockOnceAndInOrder, ()) {
   const auto first = *rc::gen::inRange<std::uint64_t>(1, std::uint64_t{1} << 53U);
   const auto block = *rc::gen::inRange<std::uint64_t>(1, core::cohort_hands_max + 1);

@@ -68,4 +68,19 @@ TEST_F(EmptyStore, IsSuspectedWhenAConnectionIsMadeAnew) {
   EXPECT_EQ(doubts, 1);
 }
 
+TEST_F(EmptyStore, ServerThatEndsEveryConnectionIsNotAskedWithoutAPause) {
+  client c = through_proxy({.lock = {.ttl = 600s}});
+  std::vector<lease> all;  // more than one request carries
+  for (int i = 0; i < 150; ++i)
+    all.push_back(c.mutex("lock/" + std::to_string(i)).acquire());
+  proxy.inject(fault::cut_before_reply, renews, 1'000'000);
+  ASSERT_NE(server.command({"CLIENT", "KILL", "TYPE", "normal"}), "0");
+  ASSERT_TRUE(proxy.await_request(renews));
+  let_pass(2s);
+  EXPECT_LT(proxy.seen(renews), 400U);
+  proxy.clear();
+  for (lease& one : all)
+    EXPECT_TRUE(one.release());
+}
+
 }  // namespace holdfast::test

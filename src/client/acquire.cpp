@@ -200,7 +200,8 @@ bool client_state::pass_on(lease_state& from, const core::lease_machine& machine
     if (!core::worth_passing(terms.rule, machine.granted_ttl(), machine.counted_from(), now)) {
       return std::shared_ptr<lease_state>{};
     }
-    const core::grant granted{turn.pass(), machine.granted_ttl(), machine.counted_from(), 1};
+    const auto granted = core::as_passed(
+        terms.rule, {turn.pass(), machine.granted_ttl(), machine.counted_from(), 1}, now);
     auto lease = std::make_shared<lease_state>(shared_from_this(), from.lock, from.id, granted,
                                                terms, now, turn);
     ++counts.held_now;

@@ -146,8 +146,9 @@ stores::store_events client_state::store_hooks() {
     });
   };
   events.doubtful = [this, gate = gate_] { gate->pass([this] { keeper_.renew_all(); }); };
-  events.release_given_up = [this, gate = gate_](std::string_view lock, const failure& why) {
-    gate->pass([&] {
+  events.release_given_up = [this, gate = gate_, watcher = options.observer](std::string_view lock,
+                                                                             const failure& why) {
+    const bool counted = gate->pass([&] {
       ++counts.failures;
       if (why.code == errc::outcome_unknown) ++counts.unknown_outcomes;
       if (!options.observer) return;
@@ -156,6 +157,10 @@ stores::store_events client_state::store_hooks() {
       });
       if (!queued) ++counts.events_dropped;
     });
+    // The client is being destroyed: nobody can read its counters, but its observer is there.
+    if (!counted && watcher) {
+      watcher->on_event({event::kind::failed, lock, {}, {}, why.code, why.message});
+    }
   };
   events.clock_stepped = [this, gate = gate_](core::duration step) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(step).count();

@@ -11,10 +11,12 @@ namespace holdfast::detail {
 // therefore neither wait for anything nor end the client.
 class event_gate {
  public:
+  // False: it is closed, and the event did not happen.
   template <class Event>
-  void pass(Event event) {
+  bool pass(Event event) {
     const std::shared_lock inside{m_};
     if (open_) event();
+    return open_;
   }
   void close() {
     const std::lock_guard alone{m_};

@@ -12,6 +12,13 @@
 
 namespace holdfast::detail {
 
+namespace {
+
+// Connections that end or are made one after the other are one reason to renew, or two.
+constexpr core::duration renew_all_pause = std::chrono::milliseconds{100};
+
+}  // namespace
+
 keeper::keeper(stores::store& store, core::duration operation_timeout, hooks tell)
     : store_{store},
       operation_timeout_{operation_timeout},
@@ -79,15 +86,19 @@ void keeper::forget(lease_state& lease) noexcept {
 
 void keeper::renew_all() {
   std::vector<std::shared_ptr<lease_state>> all;
+  const auto now = runtime::now();
+  auto due = now;
   {
     const std::lock_guard guard{m_};
+    // A server that ends every connection must not be asked without a pause.
+    if (all_due_at_ <= now) all_due_at_ = std::max(now, core::after(all_due_at_, renew_all_pause));
+    due = all_due_at_;
     for (const auto& [when, lease] : schedule_) {
       if (auto alive = lease->weak_from_this().lock()) all.push_back(std::move(alive));
     }
   }
-  const auto now = runtime::now();
   for (const auto& lease : all)
-    apply(lease, {loss::none, false, lease->hurry(now)});
+    apply(lease, {loss::none, false, lease->hurry(due)});
 }
 
 void keeper::on_pushed_loss(const core::owner_id& id, loss why) {

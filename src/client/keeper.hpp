@@ -37,7 +37,8 @@ class keeper {
   // errc::overloaded if the threads cannot be started: an unwatched lease is worse than none.
   [[nodiscard]] result<void> watch(lease_state& lease);
   void forget(lease_state& lease) noexcept;
-  // Renews every lease now: the store may have come back without them.
+  // Renews every lease now, or in a moment if it did so a moment ago: the store may have come back
+  // without them.
   void renew_all();
   // The lease with this id was lost, says the store.
   void on_pushed_loss(const core::owner_id& id, loss why);
@@ -66,6 +67,7 @@ class keeper {
   std::set<entry> schedule_;
   std::deque<std::shared_ptr<lease_state>> to_renew_;
   core::time_point alarm_at_ = core::never;
+  core::time_point all_due_at_{};  // when renew_all() had, or has, all of them renewed
   bool started_ = false;
   bool stopping_ = false;
   std::thread timer_;

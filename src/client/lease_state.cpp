@@ -264,9 +264,9 @@ lease_state::due lease_state::on_renewal_failed(core::time_point now) {
   return what;
 }
 
-core::time_point lease_state::hurry(core::time_point now) {
+core::time_point lease_state::hurry(core::time_point when) {
   const std::lock_guard guard{m_};
-  machine_.renew_by(now);
+  machine_.renew_by(when);
   return machine_.next_event();
 }
 

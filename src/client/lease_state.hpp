@@ -53,8 +53,8 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   [[nodiscard]] due on_due(core::time_point due_by, core::time_point now);
   [[nodiscard]] due on_renewed(const stores::renewal& answer, core::time_point now);
   [[nodiscard]] due on_renewal_failed(core::time_point now);
-  // A renewal is due now; says when the next event is.
-  [[nodiscard]] core::time_point hurry(core::time_point now);
+  // A renewal is due at `when`, if not before; says when the next event is.
+  [[nodiscard]] core::time_point hurry(core::time_point when);
   [[nodiscard]] loss on_pushed_loss(loss why);
   [[nodiscard]] core::time_point next_event();
   [[nodiscard]] core::duration ttl() const noexcept { return ttl_; }

@@ -12,6 +12,14 @@ bool worth_passing(const lease_rule& to, duration granted_ttl, time_point counte
   return to.validity.deadline(counted_from, granted_ttl) - now > granted_ttl / 4;
 }
 
+grant as_passed(const lease_rule& to, grant held, time_point now) noexcept {
+  if (held.counted_from + held.ttl > now + to.ttl) {
+    held.ttl = to.ttl;
+    held.counted_from = now;
+  }
+  return held;
+}
+
 bool cohort_turn::may_pass(time_point valid_until, duration ttl, time_point now) const noexcept {
   return next_ < end_ && now - since_ < cohort_time_max && valid_until - now > ttl / 4;
 }

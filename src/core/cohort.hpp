@@ -26,6 +26,10 @@ inline constexpr duration hand_over_poll = std::chrono::microseconds{60};
 [[nodiscard]] bool worth_passing(const lease_rule& to, duration granted_ttl,
                                  time_point counted_from, time_point now) noexcept;
 
+// What the next one gets of what is held: what is left of it, and no more than its own TTL, which
+// is what it asked for. The store keeps the lock for as long as it did.
+[[nodiscard]] grant as_passed(const lease_rule& to, grant held, time_point now) noexcept;
+
 // A grant of the store as it goes from hand to hand. A value type.
 class cohort_turn {
  public:

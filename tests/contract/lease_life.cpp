@@ -141,11 +141,13 @@ CONTRACT(RenewNeverRetakesALostLock) {
   client a = make_client(lock_options{.ttl = long_ttl});
   client b = make_client(lock_options{.ttl = long_ttl});
   lease held = a.mutex("orders").acquire();
+  watched_token lost{held.lost()};
   store().lose("orders");
   const auto renewed = held.renew();
   ASSERT_FALSE(renewed);
   EXPECT_EQ(renewed.error().code, errc::lease_lost);
   EXPECT_FALSE(held.held());
+  EXPECT_TRUE(lost.wait()) << "answered, but not told";
   EXPECT_TRUE(b.mutex("orders").try_acquire());
 }
 

@@ -107,6 +107,31 @@ TEST_F(Queue, LostMessagesOnlyCostTime) {
   EXPECT_TRUE(wait.get());
 }
 
+// All of them, not only the one that reads for the others: each asks again long before its time.
+TEST_F(Queue, InboxThatIsCutMakesEveryWaiterAskAtOnce) {
+  client holder = direct({.lock = {.ttl = 600s}});
+  client waiter = direct({.lock = {.ttl = 24h}});  // asks after half a minute by itself
+  std::vector<lease> held;
+  std::vector<std::future<bool>> waits;
+  for (const std::string name : {"a", "b", "c"}) {
+    held.push_back(holder.mutex(name).acquire());
+    waits.push_back(std::async(std::launch::async, [&waiter, name] {
+      return waiter.mutex(name).try_acquire(patience).has_value();
+    }));
+  }
+  ASSERT_TRUE(eventually([&] { return waiter.counters().waiting_now == 3; }));
+  const auto queued = [&](const std::string& name) {
+    return exists(stores::redis::lock_keys{name}.queue);
+  };
+  ASSERT_TRUE(eventually([&] { return queued("a") && queued("b") && queued("c"); }));
+  const auto before = scripts_run();
+  ASSERT_NE(server.command({"CLIENT", "KILL", "TYPE", "pubsub"}), "0");
+  EXPECT_TRUE(eventually([&] { return scripts_run() >= before + 3; }, 15s));
+  held.clear();
+  for (auto& one : waits)
+    EXPECT_TRUE(one.get());
+}
+
 TEST_F(Queue, StaleGrantIsIgnored) {
   client holder = direct();
   client waiter = direct();

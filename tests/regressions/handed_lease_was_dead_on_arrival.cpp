@@ -39,6 +39,13 @@ TEST_F(HandedLease, IsWorthHavingByTheReceiversOwnTerms) {
 
 TEST_F(HandedLease, HasItsWholeTtlWhereNothingRenewsIt) {
   EXPECT_GT(left_after_hand_over({.ttl = 2s}, {.ttl = 20s, .renew = false}), 10s);
+  // By its margin alone, half of its time would do.
+  EXPECT_GT(left_after_hand_over({.ttl = 20s}, {.ttl = 40s, .margin = 1s, .renew = false}), 25s);
+}
+
+TEST_F(HandedLease, IsValidForNoLongerThanTheReceiversOwnTtl) {
+  EXPECT_LT(left_after_hand_over({.ttl = 60s}, {.ttl = 10s}), 10s);
+  EXPECT_LT(left_after_hand_over({.ttl = 60s}, {.ttl = 10s, .renew = false}), 10s);
 }
 
 }  // namespace holdfast::test

@@ -36,6 +36,8 @@ class Failover : public testing::Test {
 TEST_F(Failover, LeaseIsRenewedAtTheNewMaster) {
   client c{address.url(), {.lock = {.ttl = 6s}}};
   lease held = c.mutex("orders").acquire();
+  // So that the connection for renewals is one to the old master.
+  ASSERT_TRUE(eventually([&] { return c.counters().renewals > 0; }));
   switch_roles();
   const auto before = c.counters().renewals;
   EXPECT_TRUE(eventually([&] { return c.counters().renewals >= before + 2 || !held.held(); }));

@@ -36,6 +36,23 @@ TEST_F(RefusedPublish, WaiterGetsTheLockByAsking) {
   }
 }
 
+// The waiter is put back into the queue, which may be made anew with that.
+TEST_F(RefusedPublish, QueueStillEndsWhenItsWaitersAreGone) {
+  client c = mute({.lock = {.ttl = 600s}});
+  client waits{server.url(), {.lock = {.ttl = 600s}}};  // asks again in half a minute
+  lease held = c.mutex("orders").acquire();
+  auto got =
+      std::async(std::launch::async, [&] { return waits.mutex("orders").try_acquire(patience); });
+  ASSERT_TRUE(eventually([&] { return server.command({"LLEN", keys.queue}) == "1"; }));
+  EXPECT_TRUE(held.release());
+  if (server.command({"LLEN", keys.queue}) == "1") {
+    EXPECT_GT(std::stoll(server.command({"PTTL", keys.queue})), 0);
+    EXPECT_GT(std::stoll(server.command({"PTTL", keys.waiters})), 0);
+  }
+  waits.stop();
+  (void)got.get();
+}
+
 TEST_F(RefusedPublish, ClientsWithoutItTakeTurns) {
   client a = mute();
   client b = mute();

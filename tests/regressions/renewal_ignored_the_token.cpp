@@ -13,7 +13,7 @@ class RenewalToken : public proxied_redis {
  protected:
   // The lease of a thread that got it from another thread, with a later token of the same block.
   [[nodiscard]] std::optional<lease> handed(client& c) {
-    for (;;) {
+    for (int round = 0; round < 20; ++round) {
       // Tokens for other threads are reserved by those who see them wait.
       lease blocks = c.mutex("orders").acquire();
       auto gives = std::async(std::launch::async, [&] {
@@ -30,6 +30,8 @@ class RenewalToken : public proxied_redis {
       if (value().find(";token=" + to_string(first) + ";block=64;") != std::string::npos)
         return got;
     }
+    ADD_FAILURE() << "the lease never went from thread to thread: nothing was shown";
+    return std::nullopt;
   }
   [[nodiscard]] std::string value() const { return server.command({"GET", "orders"}); }
 
@@ -55,6 +57,7 @@ TEST_F(RenewalToken, HolderWhoseLockWasGrantedAnewIsToldLost) {
 TEST_F(RenewalToken, LeaseFromAnotherThreadIsRenewedAndAdopted) {
   client c = direct({.lock = {.ttl = 60s}});
   auto held = handed(c);
+  ASSERT_TRUE(held);
   ASSERT_GT(held->token(), first);
   EXPECT_TRUE(held->renew());
   const auto token = held->token();
@@ -71,6 +74,7 @@ TEST_F(RenewalToken, LeaseFromAnotherThreadIsRenewedAndAdopted) {
 TEST_F(RenewalToken, AdoptingByOwnerAloneRepeatsNoToken) {
   client c = direct({.lock = {.ttl = 60s}});
   auto held = handed(c);
+  ASSERT_TRUE(held);
   const auto token = held->token();
   auto ticket = held->detach();
   ticket.token = {};

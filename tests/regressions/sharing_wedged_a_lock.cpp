@@ -28,6 +28,21 @@ TEST_F(Sharing, ReleaseWorksWhenMemoryIsShort) {
   ASSERT_EQ(server.command({"CONFIG", "SET", "maxmemory", "0"}), "OK");
 }
 
+// Also the one that leaves the lock free, and writes until when.
+TEST_F(Sharing, RoomIsLeftWhenMemoryIsShort) {
+  client c{server.url() + "?foreign=share", {.lock = {.ttl = 600s}}};
+  client waits = direct({.lock = {.ttl = 600s}});
+  lease held = c.mutex("orders").acquire();
+  auto got =
+      std::async(std::launch::async, [&] { return waits.mutex("orders").try_acquire(patience); });
+  ASSERT_TRUE(eventually([&] { return server.command({"LLEN", keys.queue}) == "1"; }));
+  ASSERT_EQ(server.command({"HSET", keys.waiters, "hands", "1000"}), "1");
+  ASSERT_EQ(server.command({"CONFIG", "SET", "maxmemory", "1"}), "OK");
+  EXPECT_TRUE(held.release());
+  ASSERT_EQ(server.command({"CONFIG", "SET", "maxmemory", "0"}), "OK");
+  EXPECT_TRUE(got.get());
+}
+
 TEST_F(Sharing, ClockThatWasSetBackDoesNotKeepTheLockFree) {
   const auto time = server.command({"TIME"});
   const auto now = std::stoll(time.substr(0, time.find('\n'))) * 1000;

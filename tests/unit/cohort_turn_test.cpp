@@ -49,6 +49,34 @@ TEST(CohortTurn, LeaseThatIsAboutToEndGoesToNobodyElse) {
   EXPECT_FALSE(turn.may_pass(start - 1ns, ttl, start));
 }
 
+TEST(CohortTurn, LeaseMustBeWorthHavingByTheTermsOfItsReceiver) {
+  core::lease_rule to{.ttl = 30s, .validity = {.drift_per_mille = 0, .margin = 3s}};
+  EXPECT_FALSE(core::worth_passing(to, 1s, start, start)) << "its margin is more than that";
+  EXPECT_FALSE(core::worth_passing(to, 4s, start, start)) << "a quarter, and no more";
+  EXPECT_TRUE(core::worth_passing(to, 4s + 1ns, start, start));
+  EXPECT_FALSE(core::worth_passing(to, 4s + 1ns, start, start + 1ns));
+}
+
+TEST(CohortTurn, LeaseThatNothingRenewsIsPassedWithItsWholeTtlOrNotAtAll) {
+  core::lease_rule to{.ttl = 10s, .validity = {.drift_per_mille = 0, .margin = 1s}, .renew = false};
+  EXPECT_TRUE(core::worth_passing(to, 30s, start, start + 20s));
+  EXPECT_FALSE(core::worth_passing(to, 30s, start, start + 20s + 1ns));
+  EXPECT_FALSE(core::worth_passing(to, 9s, start, start));
+}
+
+TEST(CohortTurn, ReceiverGetsWhatIsLeftAndNoMoreThanItsOwnTtl) {
+  core::lease_rule to;
+  to.ttl = 10s;
+  const auto later = start + 15s;
+  const auto longer = core::as_passed(to, {fencing_token{7}, 30s, start, 1}, later);
+  EXPECT_EQ(longer.counted_from + longer.ttl, later + 10s);
+  EXPECT_EQ(longer.ttl, 10s);
+  EXPECT_EQ(longer.token, fencing_token{7});
+  const auto shorter = core::as_passed(to, {fencing_token{7}, 24s, start, 1}, later);
+  EXPECT_EQ(shorter.counted_from, start) << "never counted from now if that is more";
+  EXPECT_EQ(shorter.ttl, 24s);
+}
+
 RC_GTEST_PROP(CohortTurn, HandsOutEveryTokenOfTheBlockOnceAndInOrder, ()) {
   const auto first = *rc::gen::inRange<std::uint64_t>(1, std::uint64_t{1} << 53U);
   const auto block = *rc::gen::inRange<std::uint64_t>(1, core::cohort_hands_max + 1);

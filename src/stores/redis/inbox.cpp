@@ -134,7 +134,8 @@ bool inbox::rest() {
   if (!connection_) return true;
   if (std::exchange(used_, false) || !waiters_.empty() || someone_reads_) return false;
   someone_reads_ = true;
-  read_once(held, core::time_point{});
+  while (read_once(held, core::time_point{})) {
+  }
   someone_reads_ = false;
   if (!waiters_.empty()) {
     wake_another();
@@ -187,7 +188,7 @@ void inbox::wait(const core::owner_id& id, core::time_point until, const std::st
     if (now >= until) break;
     if (!someone_reads_) {
       someone_reads_ = true;
-      read_once(held, until);
+      static_cast<void>(read_once(held, until));
       someone_reads_ = false;
     } else {
       mine.wake.wait_for(held, std::min<core::duration>(until - now, std::chrono::hours{1}));
@@ -207,7 +208,7 @@ void inbox::wake_another() {
   }
 }
 
-void inbox::read_once(lock& held, core::time_point until) {
+bool inbox::read_once(lock& held, core::time_point until) {
   const auto connection = connection_;
   held.unlock();
   std::array<char, read_chunk_bytes> chunk;
@@ -218,19 +219,20 @@ void inbox::read_once(lock& held, core::time_point until) {
     read = runtime::receive_some(connection->get(), chunk.data(), chunk.size());
   }
   held.lock();
-  if (connection != connection_) return;
-  if (read.error != 0) return disconnect();
-  if (read.bytes == 0) return;
+  if (connection != connection_) return false;
+  if (read.error != 0) disconnect();
+  if (read.bytes == 0) return false;
   reader_.feed({chunk.data(), read.bytes});
   std::vector<grant_message> strays;
   while (const auto message = reader_.next())
     deliver(*message, strays);
   if (!reader_.trouble().empty()) disconnect();
-  if (strays.empty()) return;
+  if (strays.empty()) return true;
   held.unlock();
   for (const auto& one : strays)
     stray_(one);
   held.lock();
+  return true;
 }
 
 void inbox::deliver(const reply_value& message, std::vector<grant_message>& strays) {

@@ -80,7 +80,8 @@ class inbox {
     reply_reader reader;
   };
   [[nodiscard]] result<subscription> subscribe(core::time_point until) const;
-  void read_once(lock& held, core::time_point until);
+  // Whether anything came.
+  bool read_once(lock& held, core::time_point until);
   void deliver(const reply_value& message, std::vector<grant_message>& strays);
   [[nodiscard]] bool settle_locked(const core::owner_id& id, fencing_token token);
   void wake_another();

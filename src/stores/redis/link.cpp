@@ -245,7 +245,7 @@ result<reply> link::look(const script_call& script, core::time_point until, cons
 
 result<reply> link::look(std::string_view bytes, core::time_point until) {
   auto answer = again_if_unknown(until, [&](bool) { return exchange(bytes, until, {}, nullptr); });
-  if (answer && is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
+  if (answer && is_error(**answer)) return fail(refused(text_of(**answer)));
   return answer;
 }
 

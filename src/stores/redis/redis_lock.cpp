@@ -57,16 +57,16 @@ std::array<std::string_view, 4> redis_lock::keys() const noexcept {
   return {keys_.lock, keys_.slot, keys_.queue, keys_.waiters};
 }
 
-script_call redis_lock::release_script(const core::owner_id& id, std::string_view entry,
+script_call redis_lock::release_script(std::string_view whose, std::string_view entry,
                                        std::string_view spared) const {
   if (!server_->share_with_foreign) {
-    const std::array<std::string_view, 3> args{id.text(), entry, spared};
+    const std::array<std::string_view, 3> args{whose, entry, spared};
     return {scripts::release, keys(), args};
   }
   static const auto hands = std::to_string(core::share_after_hands);
   static const auto time = milliseconds_text(core::share_after);
   const auto room = milliseconds_text(core::room_for_foreign(runtime::random_bits()));
-  const std::array<std::string_view, 6> args{id.text(), entry, spared, hands, time, room};
+  const std::array<std::string_view, 6> args{whose, entry, spared, hands, time, room};
   return {scripts::release, keys(), args};
 }
 
@@ -100,7 +100,8 @@ result<core::answer> redis_lock::ask_or_take(attempt& who, core::time_point unti
     if (got->call_again) continue;
     if (got->in_the_way) {
       // Our own release did not get through yet. To the caller the lock is free: see to it.
-      auto freed = release_by_id(*server_, release_script(*got->in_the_way, {}), until, false);
+      const auto script = release_script(got->in_the_way->text(), {});
+      auto freed = release_by_id(*server_, script, until, false);
       if (!freed) return fail(std::move(freed.error()));
       continue;
     }
@@ -222,7 +223,7 @@ void redis_lock::wait(attempt& who, core::time_point until, const std::stop_toke
 std::size_t redis_lock::follow_unanswered(attempt& who, std::string_view spared) {
   auto& mine = memory_of(who, *server_);
   if (mine.unanswered.empty()) return 0;
-  const auto script = release_script(who.id, mine.entry, spared);
+  const auto script = release_script(who.id.text(), mine.entry, spared);
   std::size_t open = 0;
   for (const auto& one : mine.unanswered) {
     if (one.answered() && !one.on->broken()) continue;
@@ -236,7 +237,7 @@ std::size_t redis_lock::follow_unanswered(attempt& who, std::string_view spared)
 
 result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
   const auto open = follow_unanswered(who, {});
-  const auto script = release_script(who.id, memory_of(who, *server_).entry);
+  const auto script = release_script(who.id.text(), memory_of(who, *server_).entry);
   auto said = release_by_id(*server_, script, until, false);
   server_->grants.forget(who.id);
   if (!said) return said;
@@ -245,22 +246,41 @@ result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
 }
 
 result<removal> redis_lock::release(const core::owner_id& id, core::time_point until) {
-  return release_by_id(*server_, release_script(id, {}), until, false);
+  return release_by_id(*server_, release_script(id.text(), {}), until, false);
 }
 
 // A release that nobody waits for. Keeps the lock's object: whoever opens the name again meanwhile
 // must find what is under way.
 struct redis_lock::posted_release {
-  std::shared_ptr<redis_lock> lock;
-  core::owner_id id;
-  script_call script;
-  core::time_point give_up;
+  posted_release(std::shared_ptr<redis_lock> of, const core::owner_id& whose, script_call call,
+                 core::time_point until)
+      : lock{std::move(of)}, id{whose}, script{std::move(call)}, give_up{until} {}
+  posted_release(const posted_release&) = delete;
+  posted_release& operator=(const posted_release&) = delete;
+  // Whatever drops it without an answer gives it up: the client was closed, and its queues with it.
+  ~posted_release() {
+    if (over) return;
+    const failure why{errc::stopped,
+                      "the client was closed before the server answered the release: the lock is "
+                      "free when its TTL ends, if not before",
+                      {}};
+    lock->release_over(*this, &why);
+  }
+
+  const std::shared_ptr<redis_lock> lock;
+  const core::owner_id id;
+  const script_call script;
+  const core::time_point give_up;
+  bool over = false;
 };
 
-void redis_lock::release_over(const posted_release& what, const failure* why) {
+void redis_lock::release_over(posted_release& what, const failure* why) {
+  what.over = true;
   release_answered(what.id);
   if (why != nullptr && server_->events.release_given_up) {
-    server_->events.release_given_up(keys_.lock.substr(server_->prefix.size()), *why);
+    const std::string_view key = keys_.lock;
+    const bool ours = key.starts_with(server_->prefix);  // who sends to an inbox may name any key
+    server_->events.release_given_up(ours ? key.substr(server_->prefix.size()) : key, *why);
   }
   server_->release_ended();
 }
@@ -318,12 +338,21 @@ bool redis_lock::send(const std::shared_ptr<posted_release>& what) {
 }
 
 void redis_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
-  auto what = std::make_shared<posted_release>(
-      posted_release{shared_from_this(), id, release_script(id, {}), give_up});
+  post(std::make_shared<posted_release>(shared_from_this(), id, release_script(id.text(), {}),
+                                        give_up));
+}
+
+void redis_lock::give_back(const core::owner_id& id, fencing_token token,
+                           core::time_point give_up) noexcept {
+  post(std::make_shared<posted_release>(shared_from_this(), id,
+                                        release_script(value_begins(id, token), {}), give_up));
+}
+
+void redis_lock::post(const std::shared_ptr<posted_release>& what) {
   server_->release_began();
   {
     const std::lock_guard guard{m_};
-    releasing_.push_back(id);
+    releasing_.push_back(what->id);
   }
   if (server_->others_wait_their_turn() || !send(what)) {
     server_->wait_turn([what] { return what->lock->send(what); });

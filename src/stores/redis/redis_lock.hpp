@@ -23,6 +23,9 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   result<removal> withdraw(attempt& who, core::time_point until) override;
   result<removal> release(const core::owner_id& id, core::time_point until) override;
   void release_later(const core::owner_id& id, core::time_point give_up) noexcept override;
+  // The same for a grant that was sent to an attempt which is gone: for that grant only, for the
+  // attempt may have been granted the lock anew since, and hold it.
+  void give_back(const core::owner_id& id, fencing_token token, core::time_point give_up) noexcept;
   result<lock_status> inspect(core::time_point until) override;
   result<void> break_with(fencing_token token, core::time_point until) override;
   result<renewal> extend(const core::owner_id& id, fencing_token token, core::duration ttl,
@@ -32,9 +35,10 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
 
  private:
   [[nodiscard]] std::array<std::string_view, 4> keys() const noexcept;
+  // `whose`: how the value of the lock begins that is given back: an owner's id, or a grant's.
   // `entry`: the attempt's place in the queue, to be left; empty if it never joined. `spared`: how
   // the value of a lock begins that is to be left alone; empty: none.
-  [[nodiscard]] script_call release_script(const core::owner_id& id, std::string_view entry,
+  [[nodiscard]] script_call release_script(std::string_view whose, std::string_view entry,
                                            std::string_view spared = {}) const;
   // Sends a release behind each ask that was not answered, on its own connection, where it cannot
   // overtake. Says how many such asks there are, those on broken connections included.
@@ -59,11 +63,12 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   [[nodiscard]] std::optional<core::grant> take_delivered(attempt& who);
   void release_answered(const core::owner_id& id);
   struct posted_release;
+  void post(const std::shared_ptr<posted_release>& what);
   // False: it has to wait its turn, for the connection takes no more now.
   [[nodiscard]] bool send(const std::shared_ptr<posted_release>& what);
   void try_again(const std::shared_ptr<posted_release>& what, bool unanswered);
   void on_release_reply(const std::shared_ptr<posted_release>& what, const result<reply>& answer);
-  void release_over(const posted_release& what, const failure* why);
+  void release_over(posted_release& what, const failure* why);
 
   const std::shared_ptr<server> server_;
   const lock_keys keys_;

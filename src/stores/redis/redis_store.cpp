@@ -23,7 +23,7 @@ class redis_store final : public store {
   redis_store(redis_config config, std::shared_ptr<runtime::background> background)
       : server_{std::make_shared<server>(std::move(config), std::move(background))} {}
 
-  ~redis_store() override { close_links(); }
+  ~redis_store() override { server_->close(); }
 
   void on_events(store_events events) override { server_->events = std::move(events); }
 
@@ -46,14 +46,9 @@ class redis_store final : public store {
 
   [[nodiscard]] guarantees describe() const override { return server_->promises; }
   void flush(core::time_point until) noexcept override { server_->flush(until); }
-  void close() noexcept override { close_links(); }
+  void close() noexcept override { server_->close(); }
 
  private:
-  void close_links() noexcept {
-    server_->calls.close();
-    server_->renewals.close();
-    server_->grants.close();
-  }
   result<void> append_statuses(std::span<const std::string> keys, core::time_point until,
                                std::vector<lock_status>& to);
 

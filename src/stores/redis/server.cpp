@@ -13,7 +13,7 @@
 #include "runtime/host.hpp"
 #include "runtime/random.hpp"
 #include "runtime/sleep.hpp"
-#include "stores/redis/layout.hpp"
+#include "stores/redis/redis_lock.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -22,6 +22,8 @@ namespace {
 // Long enough that a busy client sweeps seldom, short enough that a release whose script the
 // server had forgotten is sent again soon.
 constexpr core::duration sweep_pause = std::chrono::milliseconds{50};
+// For so long it is tried to give back a grant that nobody wants; then its claim TTL ends it.
+constexpr core::duration stray_patience = std::chrono::seconds{1};
 
 }  // namespace
 
@@ -37,7 +39,10 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
              }}},
       renewals{config.server,
                link_limits{1, core::duration::zero()},
-               {nullptr, [this] { watch_replies(); }, [this] { on_demoted(); }, nullptr}},
+               {nullptr, [this] { watch_replies(); }, [this] { on_demoted(); },
+                [this] {
+                  if (events.doubtful) events.doubtful();
+                }}},
       grants{calls, [this](const grant_message& stray) { give_back(stray); },
              [this] { let_inbox_rest(); }},
       prefix{std::move(config.prefix)},
@@ -74,23 +79,28 @@ void server::in_background(runtime::background::task work) {
 void server::wait_turn(std::function<bool()> send) {
   {
     const std::lock_guard guard{m_};
-    turns_.push_back(std::move(send));
-    ++turns_waiting_;
+    if (!closed_) {
+      turns_.push_back(std::move(send));
+      ++turns_waiting_;
+    }
   }
   watch_replies();
 }
 
 void server::room_was_made() {
   if (!others_wait_their_turn()) return;
+  std::function<bool()> send;  // dropped without the mutex: a release may end with it
   std::unique_lock lock{m_};
   // One thread at a time, also because sending may lead here again.
   if (std::exchange(turns_taken_, true)) return;
   while (!turns_.empty()) {
-    auto send = std::move(turns_.front());
+    send = std::move(turns_.front());
     turns_.pop_front();
     lock.unlock();
     const bool sent = send();
+    if (sent) send = nullptr;
     lock.lock();
+    if (closed_) break;
     if (!sent) {
       turns_.push_front(std::move(send));
       break;
@@ -98,6 +108,17 @@ void server::room_was_made() {
     --turns_waiting_;
   }
   turns_taken_ = false;
+}
+
+void server::close() noexcept {
+  calls.close();
+  renewals.close();
+  grants.close();
+  std::deque<std::function<bool()>> given_up;  // they hold locks, which hold this
+  const std::lock_guard guard{m_};
+  closed_ = true;
+  given_up.swap(turns_);
+  turns_waiting_ = 0;
 }
 
 // What the server refuses on one connection it refuses on all, and its messages tell of a lock that
@@ -166,13 +187,8 @@ void server::sweep() {
 
 // Granted to an attempt that nobody here knows any more.
 void server::give_back(const grant_message& grant) {
-  const lock_keys keys{grant.key};
-  const std::array<std::string_view, 4> names{keys.lock, keys.slot, keys.queue, keys.waiters};
-  // This grant only: the attempt may have been granted the lock anew since, and hold it.
-  const auto value = value_begins(grant.id, grant.token);
-  const std::array<std::string_view, 2> args{value, {}};
-  static_cast<void>(calls.post({scripts::release, names, args}, {}, nullptr));
-  watch_replies();
+  const auto lock = std::make_shared<redis_lock>(shared_from_this(), grant.key);
+  lock->give_back(grant.id, grant.token, core::after(runtime::now(), stray_patience));
 }
 
 result<removal> release_by_id(server& on, const script_call& script, core::time_point until,

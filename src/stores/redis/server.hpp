@@ -52,6 +52,9 @@ class server : public std::enable_shared_from_this<server> {
   // A reply was read, so that another request may be sent.
   void room_was_made();
 
+  // Ends all connections; who waits for a turn is given up.
+  void close() noexcept;
+
  private:
   // Connections that a server refuses to write on are renounced no more often than this: a server
   // that stays read-only would see a new connection with every request.
@@ -71,6 +74,7 @@ class server : public std::enable_shared_from_this<server> {
   std::size_t releases_ = 0;
   std::deque<std::function<bool()>> turns_;
   bool turns_taken_ = false;  // a thread sends them
+  bool closed_ = false;
   core::time_point demoted_not_before_{};
   std::atomic<std::size_t> turns_waiting_{0};
 };

@@ -69,10 +69,15 @@ local function hand_over(me, ttl, entry)
         end
         call('DEL', lock)
         if type(heard) == 'table' then
+          local keep_ms = 600000  -- as in acquire.lua: these may be new keys
           call('HSET', waiters, 'mute', 1)
           if not me then
             call('LPUSH', queue, entry)
+            call('PEXPIRE', queue, keep_ms)
             call('HSET', waiters, id, seen)
+          end
+          call('PEXPIRE', waiters, keep_ms)
+          if not me then
             return 'nobody'
           end
         end

@@ -73,7 +73,7 @@ _holdfast() {
       ;;
     redlock)
       if ((COMP_CWORD == 2)); then
-        words='status init recover move --help'
+        words='status init move --help'
       elif [[ ${COMP_WORDS[2]} == status ]]; then
         words='--store --json --help'
       elif [[ ${COMP_WORDS[2]} == move ]]; then

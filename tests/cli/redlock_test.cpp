@@ -30,15 +30,41 @@ TEST(CliRedlock, NewSetIsInitialisedAndThenRuns) {
   EXPECT_EQ(set.holding("report"), 0U) << "given back on every node before it ended";
 }
 
-TEST(CliRedlock, InitOfASetThatIsNotNewIsRefused) {
+TEST(CliRedlock, InitNeedsEveryNodeAndSkipsTheirWaits) {
   redlock_nodes set{3};
   set[0].kill9();
   const auto away = on(set, {"redlock", "init"});
   EXPECT_EQ(away.exit, exited(69)) << away.err;
+  EXPECT_TRUE(contains(away.err, "every node has to answer")) << away.err;
   set[0].restart();
-  const auto used = on(set, {"redlock", "init"});
-  EXPECT_EQ(used.exit, exited(1)) << used.err;
-  EXPECT_TRUE(contains(used.err, "not new")) << used.err;
+  EXPECT_EQ(on(set, {"redlock", "status"}).exit, exited(1));
+  const auto back = on(set, {"redlock", "init"});
+  EXPECT_EQ(back.exit, exited(0)) << back.err;
+  EXPECT_EQ(on(set, {"redlock", "status"}).exit, exited(0));
+}
+
+// Nothing but `run`: it waits for the set as it would for the lock, and says why.
+TEST(CliRedlock, RunWaitsForASetThatHasNeverBeenUsed) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=2000", .init = false}};
+  const auto impatient = on(set, {"run", "report", "--ttl", "1s", "--wait", "0", "--", "true"});
+  EXPECT_EQ(impatient.exit, exited(69)) << impatient.err;
+  EXPECT_TRUE(contains(impatient.err, "holdfast redlock init")) << impatient.err;
+  EXPECT_EQ(impatient.err.find("redlock init"), impatient.err.rfind("redlock init"))
+      << impatient.err;
+  const auto patient = on(set, {"run", "report", "--ttl", "1s", "--", "echo", "done"});
+  EXPECT_EQ(patient.exit, exited(0)) << patient.err;
+  EXPECT_EQ(patient.out, "done\n");
+  EXPECT_TRUE(contains(patient.err, "votes in")) << patient.err;
+  EXPECT_TRUE(contains(patient.err, "holdfast redlock init")) << patient.err;
+}
+
+TEST(CliRedlock, AnotherMaxTtlIsRefusedWithTheRightOne) {
+  redlock_nodes set{3};
+  const auto said = run_program(
+      {.args = {HOLDFAST_BINARY, "run", "report", "--wait", "0", "--", "true"},
+       .env = {{"HOLDFAST_STORE", set.url_with("node_timeout=1000&max_ttl=120000")}}});
+  EXPECT_NE(said.exit, exited(0));
+  EXPECT_TRUE(contains(said.err, "Write max_ttl=60000 in the URL")) << said.err;
 }
 
 TEST(CliRedlock, StatusShowsWhatEachNodeSaysAndHowFarTheyAgree) {

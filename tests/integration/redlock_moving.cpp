@@ -320,6 +320,7 @@ TEST_F(RedlockMoving, WhatIsNotSafeChangesNothing) {
   refused(list({0, 3, 4}, 2), errc::store_unreachable);               // one of three would stay
   begin(list({4, 5}, 7));
   refused(list({0, 1, 4}, 2), errc::incompatible);  // it votes for others
+  EXPECT_EQ(servers[3].command({"DBSIZE"}), "0") << "a new node of a move that was refused";
   servers[3].kill9();
   refused(list({0, 1, 3}, 2), errc::store_unreachable);  // the new one is not there
 }

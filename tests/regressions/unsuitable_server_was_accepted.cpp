@@ -2,6 +2,7 @@
 // a server that votes in a quorum, whose locks and ours do not know each other. And a key of
 // another type was shown as a free lock.
 #include "support/proxied_redis.hpp"
+#include "support/redlock_nodes.hpp"
 
 using namespace std::chrono_literals;
 
@@ -22,6 +23,46 @@ TEST(UnsuitableServer, ThatVotesInAQuorumIsRefused) {
   std::string what;
   EXPECT_EQ(thrown_by([&] { (void)c.mutex("orders").try_acquire(); }, &what), errc::incompatible);
   EXPECT_NE(what.find("redlock://"), std::string::npos) << what;
+}
+
+// A client of a quorum that took the server for a node has begun its wait there, and gone.
+TEST(UnsuitableServer, ThatOnlyWaitedToVoteIsNotRefused) {
+  const redis_server server;
+  static_cast<void>(server.command({"HSET", "holdfast:{redlock}:node", "wait", "any"}));
+  client c{server.url()};
+  EXPECT_TRUE(c.mutex("orders").try_acquire());
+}
+
+namespace {
+
+// What the last of three nodes is refused for, when a client connects.
+std::string refused_for(const redlock_nodes& set) {
+  client c{set.url()};
+  EXPECT_TRUE(c.mutex("orders").try_acquire(patience)) << "the others are a majority";
+  std::string said;
+  EXPECT_TRUE(eventually([&] {
+    said = c.status("orders").nodes.at(2).said;
+    return !said.empty();
+  }));
+  return said;
+}
+
+}  // namespace
+
+TEST(UnsuitableServer, ReplicaIsNoNodeOfAQuorum) {
+  redlock_nodes set{3};
+  const redis_server master{{.tcp = true}};
+  (void)set[2].command({"REPLICAOF", "127.0.0.1", std::to_string(master.port())});
+  const auto said = refused_for(set);
+  EXPECT_NE(said.find("replica"), std::string::npos) << said;
+}
+
+TEST(UnsuitableServer, OneThatMayEvictLocksIsNoNodeOfAQuorum) {
+  redlock_nodes set{3};
+  (void)set[2].command({"CONFIG", "SET", "maxmemory", "100mb"});
+  (void)set[2].command({"CONFIG", "SET", "maxmemory-policy", "volatile-lru"});
+  const auto said = refused_for(set);
+  EXPECT_NE(said.find("noeviction"), std::string::npos) << said;
 }
 
 TEST(UnsuitableServer, KeyOfAnotherTypeIsNoFreeLock) {

@@ -383,9 +383,10 @@ result<void> link::greet(channel& fresh, core::time_point until) const {
 }
 
 result<void> link::check_no_voter(channel& fresh, core::time_point until) const {
-  command exists{2};
-  exists.arg("EXISTS").arg(quorum_record_key);
-  const auto answer = fresh.call(exists.bytes(), until, true);
+  // Not whether there is a record: a client that took this server for a node leaves one.
+  command voted{3};
+  voted.arg("HEXISTS").arg(quorum_record_key).arg("config");
+  const auto answer = fresh.call(voted.bytes(), until, true);
   if (!answer) return fail(answer.error());
   // A user that may not look may lock all the same: access rules name the keys of locks.
   if ((*answer)->type != reply_kind::integer || (*answer)->integer == 0) return {};

@@ -124,13 +124,33 @@ line::hooks node_set::hooks_of(std::size_t node) {
   return tell;
 }
 
+namespace {
+
+// Why a server cannot be a node: what it grants may be lost without its being restarted.
+std::string unfit_as_node(std::string_view info) {
+  if (line_of(info, "redis_mode:") == "cluster") {
+    return "is a member of a cluster, whose nodes are not independent: redlock:// takes servers of "
+           "their own";
+  }
+  if (line_of(info, "role:") == "slave") {
+    return "is a replica, and what its master has not sent yet is lost with the master: name "
+           "servers that replicate nobody";
+  }
+  const auto limit = line_of(info, "maxmemory:");
+  const auto policy = line_of(info, "maxmemory_policy:");
+  if (!limit.empty() && limit != "0" && policy != "noeviction") {
+    return "may evict locks (maxmemory-policy " + std::string{policy} +
+           "): set maxmemory-policy noeviction";
+  }
+  return {};
+}
+
+}  // namespace
+
 result<std::string> node_set::check_identity(std::size_t node, const redis::reply_value& info) {
   const auto& name = nodes_[node].name;
-  if (line_of(text_of(info), "redis_mode:") == "cluster") {
-    return fail(errc::incompatible,
-                name +
-                    " is a member of a cluster, whose nodes are not independent: redlock:// takes "
-                    "servers of their own");
+  if (const auto why = unfit_as_node(text_of(info)); !why.empty()) {
+    return fail(errc::incompatible, name + " " + why);
   }
   std::string run_id{line_of(text_of(info), "run_id:")};
   const std::lock_guard guard{m_};
@@ -156,8 +176,8 @@ result<redis::reply> node_set::say(std::size_t node, redis::channel& fresh,
 
 result<redis::reply> node_set::ask_who(std::size_t node, redis::channel& fresh,
                                        core::time_point until) const {
-  command info{2};
-  info.arg("INFO").arg("server");
+  command info{1};
+  info.arg("INFO");
   return say(node, fresh, info.bytes(), until);
 }
 

@@ -176,10 +176,12 @@ guarantees redlock_store::describe() const {
   all.shared_between_hosts = true;
   all.tokens_survive_data_loss = true;
   const auto spare = nodes - core::majority_of(nodes);
-  all.summary = "a majority of " + std::to_string(nodes) + " independent Redis servers (" +
-                std::to_string(spare) +
-                " may fail): exclusion while a majority keeps its data and clocks run alike; "
-                "tokens increase whatever clients' clocks and pauses do";
+  all.summary =
+      "a majority of " + std::to_string(nodes) + " independent Redis servers (" +
+      std::to_string(spare) +
+      " may fail): exclusion while a majority keeps its data and clocks run alike; "
+      "tokens increase whatever clients' clocks and pauses do, and where a majority lost its "
+      "data as far as the nodes' clocks are right";
   if (nodes == 1) {
     all.summary += ". Warning: one node is no majority of anything: it adds nothing to redis://";
   } else if (nodes % 2 == 0) {

@@ -54,7 +54,8 @@ if ARGV[6] == 'announce' then
   call('HSET', node, 'joins', ARGV[2])
   call('HDEL', node, 'config', 'nodes', 'max_ttl', 'complete')
 elseif ARGV[6] == 'join' then
-  call('HSET', node, 'wait', run .. '@' .. ARGV[7], 'since', string.format('%.0f', now), 'seen', ARGV[5])
+  call('HSET', node, 'wait', run .. '@' .. ARGV[7], 'since', string.format('%.0f', now), 'seen',
+    ARGV[5])
 elseif ARGV[6] == 'complete' then
   call('HSET', node, 'complete', '1')
 elseif ARGV[6] == 'stay' or ARGV[6] == 'leave' then

@@ -6,15 +6,16 @@
 --       5 "counters": give them, too   6 the run_id of this connection's server
 -- Gives {standing, seconds, microseconds (this node's clock), move, wait, ms, nodes, then pairs: a
 --       counter's field ("floor", or "c:" and a slot) and its value}
---       standing  "votes"; "blank": it has no marker; "restarted": its marker is from before its last start;
---                 "foreign": it has voted in another set; "left": a move took it out of a set
---       move      "complete": it changed over to this set, or joins it, and enough others changed over
---                 (move.lua); "begun": the same, but of the others it does not know; "": neither
---       wait, ms  blank and restarted: which wait it is in, empty if none has begun, and how long that lasts
+--       standing  "votes"; "blank": it has no marker; "restarted": its marker is from before its
+--                 last start; "foreign": it has voted in another set; "left": a move took it out
+--       move      "complete": it changed over to this set, or joins it, and enough others have
+--                 changed over (move.lua); "begun": of the others it does not know; "": neither
+--       wait, ms  blank and restarted: which wait it is in, empty if none has begun, and how long
+--                 that lasts
 --       nodes     foreign and left: those of that set
 --
--- The record of a wait holds no configuration: a node that has not voted belongs to nobody, and the set that
--- lets it in is its set.
+-- The record of a wait holds no configuration: a node that has not voted belongs to nobody, and
+-- the set that lets it in is its set.
 local call, node, run = redis.call, KEYS[1], ARGV[6]
 local max_ttl, wall = tonumber(ARGV[2]), tonumber(ARGV[3])
 -- include parts/wait.lua

@@ -152,10 +152,11 @@ void guardian::exec_command(const guard_order& order, pid_t guard) const {
   // to kill when the lock is lost.
   tell(guard_report::kind::forked, ::getpid());
   if (order.foreground) tty_.lend(::getpid());
+  // Read first: it counts what is in HOLDFAST_LOCK so far.
+  const auto held = held_locks::of_this_process().with(command_.lock_name, order.token);
+  ::setenv(held_locks::variable, held.c_str(), 1);
   ::setenv("HOLDFAST_LOCK", command_.lock_name.c_str(), 1);
   ::setenv("HOLDFAST_TOKEN", std::to_string(order.token).c_str(), 1);
-  ::setenv(held_locks::variable,
-           held_locks::of_this_process().with(command_.lock_name, order.token).c_str(), 1);
   if (const char* const store = std::getenv("HOLDFAST_STORE");
       store != nullptr && !command_.keeps_password) {
     ::setenv("HOLDFAST_STORE", without_password(store).c_str(), 1);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/by_node.hpp"
+
 namespace holdfast::core {
 
 namespace {
@@ -225,9 +227,11 @@ failure quorum_machine::why(std::span<const std::string> names, duration node_ti
   failure what;
   const auto majority = majority_of(places_.size());
   const auto holding = count([](const place& p) { return p.is == state::holds && !p.silent; });
-  std::string said = std::to_string(holding) + " of " + std::to_string(places_.size()) + " granted";
+  const auto granted =
+      std::to_string(holding) + " of " + std::to_string(places_.size()) + " granted";
   std::size_t perhaps = 0;
   std::vector<errc> codes;
+  std::vector<node_answer> others;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const auto& one = places_[i];
     std::string text;
@@ -248,9 +252,7 @@ failure quorum_machine::why(std::span<const std::string> names, duration node_ti
                                                                   : one.said->why.code);
     }
     perhaps += may_hold(i) ? 1 : 0;
-    if (text != "granted") {
-      said += "; " + names[i] + (text.starts_with("refused") ? " " : ": ") + text;
-    }
+    if (text != "granted") others.push_back({names[i], text});
     what.nodes.push_back({names[i], std::move(text)});
   }
   // What most of the broken nodes say; what passes by itself only if nothing else is wrong.
@@ -262,7 +264,7 @@ failure quorum_machine::why(std::span<const std::string> names, duration node_ti
   if (what.code == errc::store_unreachable && perhaps >= majority) {
     what.code = errc::outcome_unknown;
   }
-  what.message = said;
+  what.message = granted + by_node(others);
   return what;
 }
 

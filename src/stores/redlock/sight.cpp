@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/by_node.hpp"
 #include "core/quorum_machine.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/script_values.hpp"
@@ -95,8 +96,8 @@ failure too_few(std::size_t known, std::span<const node_view> views) {
     // A list of nodes that is wrong is not a matter of patience.
     if (one.why.code == errc::incompatible) why.code = errc::incompatible;
     why.nodes.push_back({one.node, one.why.message});
-    why.message += "; " + one.node + ": " + one.why.message;
   }
+  why.message += core::by_node(why.nodes);
   return why;
 }
 

@@ -71,7 +71,8 @@ add_one='
 '
 workers=()
 for i in 1 2 3 4 5; do
-  "$holdfast" run "demo/counter/$$" --quiet --label "demo $i" -- bash -c "$add_one" worker "$work" "$i" &
+  "$holdfast" run "demo/counter/$$" --quiet --label "demo $i" -- \
+    bash -c "$add_one" worker "$work" "$i" &
   workers+=($!)
   jobs_started+=($!)
 done
@@ -84,7 +85,7 @@ sort -n -u -c "$work/tokens" 2>/dev/null || fail "tokens do not strictly increas
 good "every holder's token is higher than the one before: what is protected can tell late writes"
 
 # --------------------------------------------------------------------------------------------------
-title "2. A holder is killed with kill -9. Its guardian stops the command, then gives the lock back."
+title "2. A holder is killed with kill -9. Its guardian ends the command and gives the lock back."
 echo "  holdfast run deploy -- (something that takes for ever)"
 echo
 lock=demo/deploy/$$
@@ -113,7 +114,7 @@ kill -9 "$wrapper"
 await 10 dead "$command_pid" || fail "the killed holder's command still runs"
 good "its command is gone after $(since "$killed_at"): a guardian saw to it, in time"
 wait "$heir" || fail "the waiting process ended with status $? (9: that command still ran)"
-good "the next in line has had the lock after $(since "$killed_at"), not before that command was gone"
+good "the next in line has had the lock after $(since "$killed_at"), when that command was gone"
 (($(cat "$work/second") > $(cat "$work/first"))) || fail "its token is not higher"
 good "and its token is higher: $(cat "$work/first") -> $(cat "$work/second")"
 

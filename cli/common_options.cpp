@@ -119,9 +119,10 @@ void settle_store(CLI::App& app) {
                                "is set but empty: give it the store's URL, or unset it to use "
                                "local:, which excludes only this user on this host"};
   }
-  const std::string url = store->results().back();
+  const std::string given = store->results().back();
+  const std::string url = given.substr(0, given.find_last_not_of(" \t\r\n") + 1);
   if (url.empty()) {
-    throw CLI::ValidationError{"--store", "is empty: give it the store's URL"};
+    throw CLI::ValidationError{"the store's URL", "is empty: give one, or unset HOLDFAST_STORE"};
   }
   if (url.starts_with("memory:")) {
     throw CLI::ValidationError{
@@ -130,9 +131,11 @@ void settle_store(CLI::App& app) {
         "local:, unix:/path, redis://host or redlock://host1,host2,host3"};
   }
   const CLI::Option* const file = app.get_option_no_throw("--password-file");
-  if (file == nullptr || file->count() == 0) return;
+  const bool has_file = file != nullptr && file->count() != 0;
   store->clear();
-  store->add_result(with_password(url, read_password("--password-file", file->results().back())));
+  store->add_result(
+      has_file ? with_password(url, read_password("--password-file", file->results().back()))
+               : url);
   store->run_callback();
 }
 

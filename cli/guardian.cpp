@@ -141,7 +141,6 @@ void guardian::start(const guard_order& order) {
   child_ = child;
   token_ = order.token;
   owner_.assign(order.owner.begin(), order.owner.end());
-  tell(guard_report::kind::forked, child);
 }
 
 // Between fork and exec, of a process without threads.
@@ -149,11 +148,15 @@ void guardian::exec_command(const guard_order& order, pid_t guard) const {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != guard) ::_exit(exit_code::internal);
   ::setpgid(0, 0);
+  // Not left to the guardian: were it stopped right after the fork, the wrapper would not know whom
+  // to kill when the lock is lost.
+  tell(guard_report::kind::forked, ::getpid());
   if (order.foreground) tty_.lend(::getpid());
+  // Read first: it counts what is in HOLDFAST_LOCK so far.
+  const auto held = held_locks::of_this_process().with(command_.lock_name, order.token);
+  ::setenv(held_locks::variable, held.c_str(), 1);
   ::setenv("HOLDFAST_LOCK", command_.lock_name.c_str(), 1);
   ::setenv("HOLDFAST_TOKEN", std::to_string(order.token).c_str(), 1);
-  ::setenv(held_locks::variable,
-           held_locks::of_this_process().with(command_.lock_name, order.token).c_str(), 1);
   if (const char* const store = std::getenv("HOLDFAST_STORE");
       store != nullptr && !command_.keeps_password) {
     ::setenv("HOLDFAST_STORE", without_password(store).c_str(), 1);

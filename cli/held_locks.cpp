@@ -32,7 +32,16 @@ bool read_number(std::string_view text, int base, std::uint64_t& into) noexcept 
 
 held_locks held_locks::of_this_process() {
   const char* const text = std::getenv(variable);
-  return held_locks{text == nullptr ? std::string_view{} : std::string_view{text}};
+  held_locks all{text == nullptr ? std::string_view{} : std::string_view{text}};
+  // A script's, by what `holdfast lock` printed: no parent of ours could note it.
+  const char* const name = std::getenv("HOLDFAST_LOCK");
+  const char* const token = std::getenv("HOLDFAST_TOKEN");
+  std::uint64_t number = 0;
+  if (name != nullptr && token != nullptr && read_number(token, 10, number) &&
+      !all.knows(name, number)) {
+    all.entries_.push_back({hash_of(name), number});
+  }
+  return all;
 }
 
 held_locks::held_locks(std::string_view text) {

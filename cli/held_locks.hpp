@@ -1,5 +1,6 @@
 // The locks under which this process runs: those that `holdfast run` took further up and holds
-// until this process has ended. Waiting for one of them would never end.
+// until this process has ended, and the one that a script took by `holdfast lock`. Waiting for one
+// of them would never end, or not before the script's lock is lost.
 #pragma once
 
 #include <cstdint>

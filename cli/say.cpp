@@ -29,21 +29,8 @@ int say_failure(errc code, std::string_view message) noexcept {
   return exit_code_for(code);
 }
 
-std::string reason(const holdfast::error& what) {
-  // std::system_error adds the code's own words, which say less than ours.
-  std::string_view text = what.what();
-  const std::string words = ": " + what.code().message();
-  if (text.size() > words.size() && text.ends_with(words)) text.remove_suffix(words.size());
-  return escape(text);
-}
-
 int say_failure(const holdfast::error& what) noexcept {
-  try {
-    say(reason(what));
-  } catch (const std::exception&) {
-    say("out of memory");
-  }
-  return exit_code_for(static_cast<errc>(what.code().value()));
+  return say_failure(static_cast<errc>(what.code().value()), what.what());
 }
 
 std::string in_quotes(std::string_view bytes) { return fmt::format("'{}'", escape(bytes)); }

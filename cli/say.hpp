@@ -16,9 +16,6 @@ void say(std::string_view text) noexcept;
 int say_failure(errc code, std::string_view message) noexcept;
 int say_failure(const holdfast::error& what) noexcept;
 
-// What went wrong, in one line.
-[[nodiscard]] std::string reason(const holdfast::error& what);
-
 // Untrusted text in quotes.
 [[nodiscard]] std::string in_quotes(std::string_view bytes);
 

@@ -70,7 +70,8 @@ std::pair<waiting_line::kind, std::string> waiting_line::look() {
     if (!status.holder) return {};
     return {kind::held, fmt::format("waiting for {}: {}", in_quotes(name_), describe(status))};
   } catch (const error& problem) {
-    return {kind::away, fmt::format("waiting for {}: {}", in_quotes(name_), reason(problem))};
+    return {kind::away,
+            fmt::format("waiting for {}: {}", in_quotes(name_), escape(problem.what()))};
   } catch (const std::exception&) {  // it was only to be helpful
     return {};
   }

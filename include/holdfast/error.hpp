@@ -69,10 +69,15 @@ class HOLDFAST_API error : public std::system_error {
   error(const error&) = default;
   error& operator=(const error&) = default;
 
+  // What happened and what to do. Without the words of code(), which say the same less exactly;
+  // those alone where there is nothing more to say.
+  [[nodiscard]] const char* what() const noexcept override;
+
   // What each node of the store answered, where nodes were asked.
   [[nodiscard]] const std::vector<node_answer>& nodes() const noexcept { return nodes_; }
 
  private:
+  std::string message_;
   std::vector<node_answer> nodes_;
 };
 

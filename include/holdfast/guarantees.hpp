@@ -16,8 +16,8 @@ struct guarantees {
   copies kept_on = copies::single;
   bool shared_between_processes = false;
   bool shared_between_hosts = false;
-  // Tokens go on increasing when the store comes back empty or with old data, if its clocks are right:
-  // docs/guarantees.md says how right.
+  // Tokens go on increasing when the store comes back empty or with old data, if its clocks are
+  // right: docs/guarantees.md says how right.
   bool tokens_survive_data_loss = false;
   // The lock survives a crash of the store's process (known for `local:` only).
   bool lock_survives_server_crash = false;

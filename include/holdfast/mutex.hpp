@@ -42,7 +42,7 @@ class HOLDFAST_API mutex {
 
   // Waits up to `wait` (zero or less: asks once; holdfast::forever: until stopped).
   // Empty: not acquired in time, or stopped.
-  [[nodiscard]] std::optional<lease> try_acquire(std::chrono::nanoseconds wait,
+  [[nodiscard]] std::optional<lease> try_acquire(any_nanoseconds wait,
                                                  const std::stop_token& stop = {});
 
   // Waits up to the client's wait limit. Throws errc::timed_out, errc::stopped, or what went wrong.
@@ -59,11 +59,7 @@ class HOLDFAST_API mutex {
   bool try_lock();
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-    // Far beyond any wait, and far from where nanoseconds overflow.
-    constexpr std::chrono::hours a_century{24 * 365 * 100};
-    if (wait > a_century) return try_lock_within(forever);
-    if (wait <= wait.zero()) return try_lock_within(std::chrono::nanoseconds::zero());
-    return try_lock_within(std::chrono::ceil<std::chrono::nanoseconds>(wait));
+    return try_lock_within(any_nanoseconds{wait});
   }
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& until) {

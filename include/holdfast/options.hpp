@@ -1,11 +1,14 @@
 // Every setting, its default and its bounds. Options are checked when they are handed over: a value
-// that makes no sense throws holdfast::error (errc::invalid_argument) that names it.
+// that makes no sense throws holdfast::error (errc::invalid_argument) that names it. Durations may
+// be of any type.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+
+#include <holdfast/duration.hpp>
 
 namespace holdfast {
 
@@ -21,21 +24,21 @@ inline constexpr std::chrono::milliseconds as_long_as_waiting = std::chrono::mil
 struct lock_options {
   // How long the store keeps the lock if nothing is heard of its holder. A dead holder's lock is
   // free after at most this. 20 ms to 24 h; see docs/guarantees.md on choosing it.
-  std::chrono::milliseconds ttl{30'000};
+  any_milliseconds ttl{30'000};
 
   // How long before the store could let go that lost() fires: the time the holder has to stop.
   // Default: a tenth of the TTL. At most half of it, so that renewal has room.
-  std::optional<std::chrono::milliseconds> margin{};
+  std::optional<any_milliseconds> margin{};
 
   // Renew in the background at a third of the TTL. Without it the lease ends at its deadline.
   bool renew = true;
 
   // The longest a lease is held, renewed or not. Zero: no limit. When it is reached the lease is
   // lost, whatever its holder is doing; its lock is free at most one TTL later.
-  std::chrono::milliseconds max_hold{0};
+  any_milliseconds max_hold{0};
 
   // Renew only while the holder calls lease::progress() at least this often. Zero: always renew.
-  std::chrono::milliseconds progress_within{0};
+  any_milliseconds progress_within{0};
 
   // Shown to whoever asks who holds the lock. Any bytes, 256 at most.
   std::string label{};
@@ -46,21 +49,21 @@ struct client_options {
   lock_options lock{};
 
   // How long lock() and acquire() wait when they are given no time of their own.
-  std::chrono::nanoseconds wait_limit{std::chrono::hours{1}};
+  any_nanoseconds wait_limit{std::chrono::hours{1}};
 
   // One request and its reply, connecting included.
-  std::chrono::milliseconds operation_timeout{2'000};
+  any_milliseconds operation_timeout{2'000};
 
   // How long an acquisition goes on asking a store that does not answer before it fails with
   // errc::store_unreachable, counted from the first request that failed; as_long_as_waiting: until
   // the wait is over. (Waiting for another holder is not bounded by this.) No call tolerates more
   // than its own wait and 100 ms. A request that is under way then may take operation_timeout, and
   // taking back what may have been granted release_budget: a call ends by then.
-  std::chrono::milliseconds unreachable_limit{5'000};
+  any_milliseconds unreachable_limit{5'000};
 
   // How long a release that nobody waits for (a destructor's, unlock()'s) is tried in the
   // background, and how long a destructor of the client waits for those.
-  std::chrono::milliseconds release_budget{1'000};
+  any_milliseconds release_budget{1'000};
 
   // Let a lock go from thread to thread of this client without asking the store each time, each
   // with a token of its own; within bounds, so that other processes get their turn.

@@ -70,8 +70,7 @@ std::optional<lease> mutex::try_acquire(const std::stop_token& stop) {
   return try_acquire(std::chrono::nanoseconds::zero(), stop);
 }
 
-std::optional<lease> mutex::try_acquire(std::chrono::nanoseconds wait,
-                                        const std::stop_token& stop) {
+std::optional<lease> mutex::try_acquire(any_nanoseconds wait, const std::stop_token& stop) {
   auto got = ask(state_, wait, stop);
   if (!got) return std::nullopt;
   return lease{std::move(*got)};

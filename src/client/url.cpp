@@ -84,6 +84,11 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
     return take_number(value, "option spin (microseconds)", 0, spin_us_max,
                        [&](unsigned n) { url.spin = std::chrono::microseconds{n}; });
   }
+  const bool quorum = url.what == store_url::kind::redlock;
+  if (quorum && (key == "foreign" || key == "connections")) {
+    return bad("redlock:// has no option \"" + std::string{key} +
+               "\": it is for one server; there are prefix, spin, node_timeout, max_ttl and epoch");
+  }
   if (key == "foreign") {
     if (value != "share") return bad("the option foreign in the store URL can only be \"share\"");
     url.share_with_foreign = true;
@@ -97,7 +102,7 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
     return take_number(value, "option db", 0, 1'000'000,
                        [&](unsigned n) { url.database = static_cast<int>(n); });
   }
-  if (url.what == store_url::kind::redlock) {
+  if (quorum) {
     if (key == "node_timeout") {
       return take_number(value, "option node_timeout (milliseconds)", 1, node_timeout_ms_max,
                          [&](unsigned n) { url.node_timeout = std::chrono::milliseconds{n}; });
@@ -112,8 +117,8 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
   }
   return bad(
       "the store URL has an option \"" + escape(key) +
-      "\" that does not exist: there are prefix, spin, connections, foreign, db for unix:, and "
-      "node_timeout, max_ttl and epoch for redlock:");
+      "\" that does not exist: there are prefix, spin, connections and foreign; db for unix:; and "
+      "prefix, spin, node_timeout, max_ttl and epoch for redlock://");
 }
 
 result<void> take_options(store_url& url, std::string_view query) {
@@ -269,7 +274,7 @@ result<store_url> parse_url(std::string_view text) {
     ok = parse_tcp(url, rest.substr(2));
   } else if (scheme == "redlock") {
     url.what = store_url::kind::redlock;
-    if (!rest.starts_with("//")) return bad("redlock: is followed by //: redlock://host1,host2");
+    if (!rest.starts_with("//")) return bad("redlock: is followed by //: redlock://host1,host2,…");
     ok = parse_tcp(url, rest.substr(2));
   } else {
     for (const auto later : later_schemes) {

@@ -20,7 +20,7 @@ std::string by_node(std::span<const node_answer> said) {
   }
   std::string all;
   for (const auto& [text, nodes] : groups)
-    all += (all.empty() ? "" : "; ") + nodes + ": " + text;
+    all += (all.empty() ? "" : "; ") + nodes + (text.starts_with("refused") ? " " : ": ") + text;
   return all;
 }
 

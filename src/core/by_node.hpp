@@ -8,7 +8,8 @@
 
 namespace holdfast::core {
 
-// "n1, n2: no answer; n3: restarted". Empty texts are left out.
+// "n1, n2: no answer; n3 refused: another set", in the order of the first of each. Empty texts are
+// left out.
 [[nodiscard]] std::string by_node(std::span<const node_answer> said);
 
 }  // namespace holdfast::core

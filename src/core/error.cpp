@@ -141,8 +141,14 @@ std::error_condition make_error_condition(condition c) noexcept {
 }
 
 error::error(failure what)
-    : std::system_error{what.code, what.message}, nodes_{std::move(what.nodes)} {}
+    : std::system_error{what.code},
+      message_{std::move(what.message)},
+      nodes_{std::move(what.nodes)} {}
 
 error::~error() = default;
+
+const char* error::what() const noexcept {
+  return message_.empty() ? std::system_error::what() : message_.c_str();
+}
 
 }  // namespace holdfast

@@ -11,7 +11,11 @@ using std::chrono::milliseconds;
 
 // Options are milliseconds and stay so until they are checked: as nanoseconds a large one would
 // overflow and look like a small one.
-std::string text(milliseconds value) { return std::to_string(value.count()) + " ms"; }
+std::string text(milliseconds value) {
+  const auto hours = std::chrono::duration_cast<std::chrono::hours>(value);
+  if (hours != hours.zero() && hours == value) return std::to_string(hours.count()) + " h";
+  return std::to_string(value.count()) + " ms";
+}
 
 constexpr milliseconds in_ms(duration value) {
   return std::chrono::duration_cast<milliseconds>(value);
@@ -57,8 +61,8 @@ result<lease_rule> make_lease_rule(const lock_options& options, unsigned drift_p
   lease_rule rule;
   rule.ttl = options.ttl;
   rule.renew = options.renew;
-  rule.max_hold = std::min(options.max_hold, longest);
-  rule.progress_within = std::min(options.progress_within, longest);
+  rule.max_hold = std::min<milliseconds>(options.max_hold, longest);
+  rule.progress_within = std::min<milliseconds>(options.progress_within, longest);
   rule.validity.drift_per_mille = drift_per_mille;
   rule.validity.margin = margin;
   return rule;

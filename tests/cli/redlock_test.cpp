@@ -112,6 +112,27 @@ TEST(CliRedlock, StatusShowsWhatEachNodeSaysAndHowFarTheyAgree) {
   EXPECT_TRUE(contains(all.out, "3/5")) << all.out;
 }
 
+// An empty list would say that nothing is held.
+TEST(CliRedlock, StatusOfAQuorumThatCannotTellIsAnError) {
+  redlock_nodes set{3, {.query = "node_timeout=1000&max_ttl=600000"}};
+  ASSERT_EQ(on(set, {"lock", "a", "--ttl", "10m"}).exit, exited(0));
+  ASSERT_TRUE(set.await_all_holding("a"));
+  (void)set[0].command({"FLUSHALL"});
+  EXPECT_TRUE(contains(on(set, {"status"}).out, "\na ")) << "two nodes can tell";
+  (void)set[1].command({"FLUSHALL"});
+  (void)set[2].command({"FLUSHALL"});
+  for (const auto& args : {std::vector<std::string>{"status"}, {"status", "a"}, {"status", "x*"}}) {
+    const auto forgot = on(set, args);
+    EXPECT_EQ(forgot.exit, exited(69)) << forgot.out << forgot.err;
+    EXPECT_TRUE(contains(forgot.err, "could say who holds")) << forgot.err;
+  }
+  set[0].kill9();
+  set[1].kill9();
+  const auto away = on(set, {"status", "--json"});
+  EXPECT_EQ(away.exit, exited(69)) << away.out << away.err;
+  EXPECT_EQ(away.out, "");
+}
+
 TEST(CliRedlock, NodeIsReplaced) {
   redlock_nodes set{4, {.init = false}};
   const auto names = [&](std::size_t a, std::size_t b, std::size_t c, const std::string& epoch) {

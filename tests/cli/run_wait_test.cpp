@@ -104,6 +104,21 @@ TEST_F(CliWait, WaitingForItselfIs64) {
   EXPECT_TRUE(contains(between.err, "the lock 'a'")) << between.err;
 }
 
+TEST_F(CliWait, AScriptThatWaitsForWhatItLockedIs64) {
+  process_options script = holdfast({});
+  const std::string binary = HOLDFAST_BINARY;
+  script.args = {"sh", "-c",
+                 "out=$(" + binary + " lock a --ttl 10m) || exit 1; eval \"$out\"; " + binary +
+                     " run b -- " + binary + " run a -- true"};
+  const auto again = run_program(script);
+  EXPECT_EQ(again.exit, exited(64)) << again.err;
+  EXPECT_TRUE(contains(again.err, "the lock 'a'")) << again.err;
+  // Once it has been given back the variables are only old.
+  script.args.back() = "out=$(" + binary + " lock c) || exit 1; eval \"$out\"; " + binary +
+                       " unlock c; " + binary + " run c -- true";
+  EXPECT_EQ(run_program(script).exit, exited(0));
+}
+
 TEST_F(CliWait, ALockOfTheSameNameOnAnotherStoreIsAnother) {
   const redis_server other;
   const auto nested = run(

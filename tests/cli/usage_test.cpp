@@ -110,7 +110,7 @@ TEST(CliUsage, MistakesAre64AndSayWhatIsWrong) {
       {{"run", "a", "--max-hold", "x", "--", "true"}, "--max-hold"},
       {{"run", "a", "--store", "nonsense", "--", "true"}, "URL"},
       {{"run", "", "--", "true"}, ""},
-      {{"run", "a", "--store", "", "--", "true"}, "--store"},
+      {{"run", "a", "--store", "", "--", "true"}, "store's URL"},
       {{"run", "a", "--store", "memory:", "--", "true"}, "exclude nobody"},
       {{"status", "--store", "memory:x"}, "exclude nobody"},
       {{"run", "a", "--ttl", "20ms", "--", "true"}, "100ms"},
@@ -149,6 +149,15 @@ TEST(CliUsage, AnEmptyStoreIsAMistakeAndNotLocal) {
     EXPECT_TRUE(contains(result.err, "HOLDFAST_STORE")) << result.err;
     EXPECT_TRUE(contains(result.err, "unset it")) << result.err;
   }
+}
+
+TEST(CliUsage, WhiteSpaceAroundAStoreIsNotPartOfIt) {
+  const redis_server server;
+  EXPECT_EQ(holdfast_plain({"status", "a"}, server.url() + "\r\n").out,
+            "a: free on " + server.url() + "\n");
+  const auto blank = holdfast_plain({"status", "a"}, " \n");
+  EXPECT_EQ(blank.exit, exited(64)) << blank.err;
+  EXPECT_TRUE(contains(blank.err, "HOLDFAST_STORE")) << blank.err;
 }
 
 TEST(CliUsage, DurationsAreReadAsTheyAreWritten) {
@@ -257,6 +266,23 @@ TEST(CliUsage, TheFolderOfLocalCanBeChosen) {
   EXPECT_EQ(nowhere.exit, exited(77)) << nowhere.err;
   EXPECT_TRUE(contains(nowhere.err, "HOLDFAST_LOCAL_DIR")) << nowhere.err;
   EXPECT_EQ(here("", {"run", "a", "--wait", "0", "--", "true"}).exit, exited(64));
+}
+
+TEST(CliUsage, AFullFileSystemIsNamedWithWhatHelps) {
+  const temp_dir mounted;
+  const std::string where = "'" + mounted.file(".") + "'";
+  process_options options{
+      .args = {"unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+               "mount -t tmpfs -o size=64k none " + where +
+                   " || exit 99; cat /dev/zero 2>/dev/null >" + where +
+                   "/x; exec '" HOLDFAST_BINARY "' run a --wait 0 -- true"},
+      .env = {{"HOLDFAST_STORE", "local:"}, {"HOLDFAST_LOCAL_DIR", mounted.file("locks")}}};
+  const auto result = run_program(options);
+  if (result.exit == exited(99) || result.exit == exited(1)) {
+    GTEST_SKIP() << "no file system can be mounted here: " << result.err;
+  }
+  EXPECT_EQ(result.exit, exited(69)) << result.err;
+  EXPECT_TRUE(contains(result.err, "is full; make room, or set HOLDFAST_LOCAL_DIR")) << result.err;
 }
 
 TEST(CliUsage, BashCompletionKnowsVerbsOptionsAndStores) {

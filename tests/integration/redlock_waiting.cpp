@@ -115,6 +115,34 @@ TEST_F(RedlockWaiting, ReleaseOfAMinorityIsNoGrant) {
   EXPECT_EQ(value(2).substr(0, somebody.size()), somebody);
 }
 
+// With one node of three dead, two waiters that have one each handed each other's node to and fro for
+// as long as they waited (./dev sim --seed 510).
+TEST_F(RedlockWaiting, AttemptThatWasNotGrantedHandsNoTurnOn) {
+  auto next = waiter_behind_another();
+  EXPECT_EQ(give_back(0, {}, "0"), "1");
+  EXPECT_EQ(value(0), "") << "free, and nobody's turn";
+  EXPECT_TRUE(are_queued(1, set_.size()));
+  for (const std::size_t node : {1U, 2U})
+    EXPECT_EQ(give_back(node, {}, "0"), "1");
+  EXPECT_TRUE(over(next)) << "it polls";
+}
+
+TEST_F(RedlockWaiting, WaitersOfAnEvenNumberOfNodesAreAllServed) {
+  set_[2].kill9();
+  std::vector<std::future<int>> all;
+  for (int i = 0; i < 4; ++i) {
+    all.push_back(std::async(std::launch::async, [this] {
+      client c{set_.url(), {.lock = {.ttl = 60'000ms}}};
+      int served = 0;
+      for (int turn = 0; turn < 10; ++turn)
+        served += c.mutex("orders").try_acquire(patience) ? 1 : 0;
+      return served;
+    }));
+  }
+  for (auto& one : all)
+    EXPECT_EQ(one.get(), 10);
+}
+
 TEST_F(RedlockWaiting, WaiterThatIsServedLeavesEveryQueue) {
   auto next = waiter_behind_another();
   EXPECT_EQ(give_back(0), "1");

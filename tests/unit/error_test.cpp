@@ -2,7 +2,6 @@
 #include <map>
 #include <set>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <holdfast/error.hpp>
@@ -11,8 +10,6 @@
 namespace holdfast::test {
 
 namespace {
-
-using testing::HasSubstr;
 
 const std::map<errc, condition> what_to_do{
     {errc::timed_out, condition::try_again},
@@ -94,14 +91,14 @@ TEST(Condition, EveryOneHasAMessageOfItsOwn) {
   EXPECT_FALSE(messages.contains("unknown condition"));
 }
 
-TEST(Error, SaysTheMessageTheCodeAndWhatEachNodeAnswered) {
+TEST(Error, SaysTheMessageOnceTheCodeAndWhatEachNodeAnswered) {
   const error thrown{failure{errc::store_loading,
                              "the server is loading its data",
                              {{"a:6379", "LOADING"}, {"b:6379", "no reply in time"}}}};
   EXPECT_EQ(thrown.code(), errc::store_loading);
   EXPECT_EQ(thrown.code(), condition::try_again);
-  EXPECT_THAT(thrown.what(), HasSubstr("the server is loading its data"));
-  EXPECT_THAT(thrown.what(), HasSubstr("the store is starting up"));
+  EXPECT_STREQ(thrown.what(), "the server is loading its data");
+  EXPECT_STREQ((error{failure{errc::store_loading, "", {}}}.what()), "the store is starting up");
   ASSERT_EQ(thrown.nodes().size(), 2U);
   EXPECT_EQ(thrown.nodes()[0].node, "a:6379");
   EXPECT_EQ(thrown.nodes()[1].said, "no reply in time");

@@ -328,6 +328,18 @@ TEST(QuorumAcquire, ErrorSaysWhatEachNodeSaid) {
   EXPECT_EQ(why.nodes[4].said, "no answer in 50 ms");
 }
 
+TEST(QuorumAcquire, ErrorSaysOnceWhatSeveralNodesSaid) {
+  auto m = machine_for(5);
+  (void)m.on_vote(0, fresh(), now);
+  (void)m.on_vote(1, failed(errc::store_unreachable, "connection refused"), now);
+  (void)m.on_vote(2, refused(errc::incompatible, "another set"), now);
+  (void)m.on_vote(3, failed(errc::store_unreachable, "connection refused"), now);
+  (void)m.on_vote(4, refused(errc::incompatible, "another set"), now);
+  const auto why = m.why(names, 50ms);
+  EXPECT_EQ(why.message, "1 of 5 granted; n2, n4: connection refused; n3, n5 refused: another set");
+  EXPECT_EQ(why.nodes.size(), 5U);
+}
+
 TEST(QuorumAcquire, NodesThatOnlyHaveToWaitAreNoOutage) {
   const auto why_of = [](errc second, errc third) {
     auto m = machine_for(3);

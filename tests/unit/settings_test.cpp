@@ -132,7 +132,7 @@ TEST(Settings, ClientsCheckTheLockOptionsTheyCarry) {
 TEST(Settings, MessagesSayWhatWasGivenAndWhatIsAllowed) {
   const auto answer = make_lease_rule({.ttl = 7ms}, 10);
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().message, "ttl must be between 20 ms and 86400000 ms, not 7 ms");
+  EXPECT_EQ(answer.error().message, "ttl must be between 20 ms and 24 h, not 7 ms");
 }
 
 TEST(Settings, WorstGoodOptionsStillLeaveTimeToRenew) {

@@ -223,6 +223,14 @@ TEST(Url, BadOptionsAreNamed) {
   EXPECT_EQ(good("redis://db?&&spin=1&").spin, 1us);
 }
 
+// Accepted and ignored they would promise what a quorum does not do.
+TEST(Url, OptionsOfOneServerAreRefusedOnAQuorum) {
+  for (const auto* option : {"foreign=share", "connections=4", "foreign=x", "connections=0"}) {
+    expect_bad("redlock://a,b,c?"s + option, "redlock:// has no option");
+    expect_bad("redlock://a,b,c?prefix=p&"s + option, "node_timeout");
+  }
+}
+
 TEST(Url, PercentMustBeFollowedByTwoHexDigits) {
   for (const auto bad : {"%", "%4", "%zz", "%4z", "%-1", "%+1", "% 1"}) {
     expect_bad("redis://u:"s + bad + "@db", "password");

@@ -26,13 +26,12 @@ tl::unexpected<failure> unsafe(const std::string& path, const std::string& why) 
 std::string say(int error) { return std::generic_category().message(error); }
 
 // What to do where the usual place cannot be written to.
-std::string elsewhere(int error) {
+std::string advice(int error) {
   if (error != EROFS && error != ENOSPC && error != EDQUOT && error != EACCES && error != EPERM &&
       error != ENOENT) {
     return {};
   }
-  return "; make room, or set HOLDFAST_LOCAL_DIR to a folder of your own, the same for every "
-         "process that shares the locks";
+  return use_another_folder;
 }
 
 std::string parent_of(const std::string& path) {
@@ -101,7 +100,7 @@ result<runtime::unique_fd> open_folder(const std::string& path, if_absent absent
   if (!folder && errno == ENOENT) {
     if (absent == if_absent::leave) return folder;
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-      return unsafe(path, "it cannot be made: " + say(errno) + elsewhere(errno));
+      return unsafe(path, "it cannot be made: " + say(errno) + advice(errno));
     }
     folder.reset(::open(path.c_str(), flags));
   }
@@ -135,7 +134,7 @@ result<file_lock> file_lock::open_start_lock(int folder) {
       ::openat(folder, lock_file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (!fd)
     return fail(errc::unsafe_folder,
-                std::string{"local: cannot open its lock file: "} + say(errno) + elsewhere(errno));
+                std::string{"local: cannot open its lock file: "} + say(errno) + advice(errno));
   return file_lock{std::move(fd), true};
 }
 

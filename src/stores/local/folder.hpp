@@ -26,6 +26,11 @@ inline constexpr const char* boot_file = "boot";
 // HOLDFAST_LOCAL_DIR, which has no other meaning, chooses another, and must do so for all of them.
 [[nodiscard]] std::string default_folder();
 
+// For the end of a message: what to do where that folder cannot be written to.
+inline constexpr const char* use_another_folder =
+    "; make room, or set HOLDFAST_LOCAL_DIR to a folder of your own, the same for every process "
+    "that shares the locks";
+
 enum class if_absent { create, leave };
 
 // Opens the folder if it is safe, otherwise errc::unsafe_folder and what to do about it. Absent and

@@ -1,6 +1,7 @@
 #include "stores/local/local_server.hpp"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 
 #include <array>
 #include <cstdlib>
@@ -43,7 +44,21 @@ std::string last_words(const std::string& path) {
   return said;
 }
 
+// Folders can be made in a full file system where not a byte can be written, the log included.
+bool is_full(const std::string& folder) {
+  constexpr std::uint64_t too_little = 64 * 1024;
+  struct statvfs room {};
+  if (::statvfs(folder.c_str(), &room) != 0 || room.f_blocks == 0) return false;
+  return std::uint64_t{room.f_bavail} * room.f_frsize < too_little ||
+         (room.f_files != 0 && room.f_favail == 0);
+}
+
 failure died_at_start(const std::string& folder, const std::string& binary) {
+  if (is_full(folder)) {
+    return {errc::store_unreachable, "local: " + binary +
+                                         " ended while starting: the file system of " + folder +
+                                         " is full" + use_another_folder};
+  }
   std::string said = escape(last_words(folder + "/" + log_file));
   return {errc::store_unreachable, "local: " + binary + " ended while starting" +
                                        (said.empty() ? "" : ", saying: " + said) + "; see " +

@@ -108,9 +108,11 @@ request redlock_lock::raise_request(std::size_t node, const core::owner_id& id,
   return {scripts::raise, keys, args};
 }
 
-request redlock_lock::release_request(const core::owner_id& id, std::string_view leaves_as) const {
+request redlock_lock::release_request(const core::owner_id& id, std::string_view leaves_as,
+                                      turn whose) const {
   const std::array<std::string_view, 2> keys{key_, queue_key_};
-  const std::array<std::string_view, 3> args{id.text(), leaves_as, turn_ms};
+  const std::array<std::string_view, 3> args{id.text(), leaves_as,
+                                             whose == turn::next ? turn_ms : "0"};
   return {scripts::release, keys, args};
 }
 
@@ -191,7 +193,7 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   if (verdict.why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
   // It may not be asked again, nor withdrawn: some nodes may have it in their queue.
   if (const auto entry = mine.stop_waiting(); !entry.empty()) {
-    give_back(who.id, entry, core::after(runtime::now(), who.ttl));
+    give_back(who.id, entry, turn::nobodys, core::after(runtime::now(), who.ttl));
   }
   if (verdict.why.code == errc::store_loading) verdict.why.message.append(init_advice);
   return fail(std::move(verdict.why));
@@ -202,10 +204,10 @@ void redlock_lock::wait(attempt& who, core::time_point until, const std::stop_to
   set_->turns().wait(waiter->id, set_->majority(), until, stop);
 }
 
-void redlock_lock::give_back(const core::owner_id& id, std::string_view leaves_as,
+void redlock_lock::give_back(const core::owner_id& id, std::string_view leaves_as, turn whose,
                              core::time_point give_up) {
   for (const auto& node : set_->nodes())
-    node.calls->send_for_sure(release_request(id, leaves_as), give_up, nullptr);
+    node.calls->send_for_sure(release_request(id, leaves_as, whose), give_up, nullptr);
   set_->watch_replies();
 }
 
@@ -216,10 +218,10 @@ result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
   take_out(who.id);
   const auto give_up = core::after(runtime::now(), who.ttl);
   for (const auto& id : mine.unanswered)
-    give_back(id, {}, give_up);
+    give_back(id, {}, turn::nobodys, give_up);
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i)
-    asked->ask(i, release_request(who.id, entry), give_up);
+    asked->ask(i, release_request(who.id, entry, turn::nobodys), give_up);
   const auto answers = asked->gather(until);
   set_->watch_replies();
   const auto confirmed =
@@ -233,7 +235,7 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
   const auto give_up = core::after(runtime::now(), set_->config.max_ttl);
   const auto asked = set_->ask_all();
   for (std::size_t i = 0; i < set_->nodes().size(); ++i)
-    asked->ask(i, release_request(id, {}), give_up);
+    asked->ask(i, release_request(id, {}, turn::next), give_up);
   const auto answers = asked->gather(until, set_->majority(), is_ours_to_release);
   set_->watch_replies();
   std::size_t released = 0;
@@ -259,7 +261,7 @@ result<removal> redlock_lock::release(const core::owner_id& id, core::time_point
 
 void redlock_lock::release_later(const core::owner_id& id, core::time_point give_up) noexcept {
   take_out(id);
-  give_back(id, {}, give_up);
+  give_back(id, {}, turn::next, give_up);
 }
 
 void redlock_lock::take_out(const core::owner_id& id) {

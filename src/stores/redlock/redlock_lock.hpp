@@ -60,8 +60,12 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
                                         const acquire_words& words) const;
   [[nodiscard]] request raise_request(std::size_t node, const core::owner_id& id,
                                       std::uint64_t to) const;
+  // Whose turn it is on a node that is given back. Only what was granted hands a turn on: waiters
+  // that have a node each would hand each other's node to and fro for ever.
+  enum class turn { nobodys, next };
   // `leaves_as`: the entry of a waiter that leaves the queue; empty: none.
-  [[nodiscard]] request release_request(const core::owner_id& id, std::string_view leaves_as) const;
+  [[nodiscard]] request release_request(const core::owner_id& id, std::string_view leaves_as,
+                                        turn whose) const;
 
  private:
   struct memory;
@@ -69,7 +73,8 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   [[nodiscard]] std::string describe_us(std::string_view label) const;
   [[nodiscard]] memory& memory_of(attempt& who) const;
   void begin_to_wait(const attempt& who, memory& mine) const;
-  void give_back(const core::owner_id& id, std::string_view leaves_as, core::time_point give_up);
+  void give_back(const core::owner_id& id, std::string_view leaves_as, turn whose,
+                 core::time_point give_up);
   [[nodiscard]] std::vector<node_view> look(core::time_point until);
   // None: it is not known here.
   [[nodiscard]] fencing_token token_of(const core::owner_id& id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "core/clock_watch.hpp"
@@ -53,8 +54,10 @@ class redlock_store final : public store {
   void close() noexcept override { set_->close(); }
 
  private:
-  [[nodiscard]] std::set<std::string> keys_on(std::size_t node, const std::string& match,
-                                              core::duration timeout) const;
+  // Empty: the node did not show all of them.
+  [[nodiscard]] std::optional<std::set<std::string>> keys_on(std::size_t node,
+                                                             const std::string& match,
+                                                             core::duration timeout) const;
 
   const std::shared_ptr<node_set> set_;
   std::vector<core::clock_watch> clocks_;  // of the nodes; the renewing thread's
@@ -118,17 +121,18 @@ result<std::vector<renewal>> redlock_store::renew(std::span<const held> leases,
   return all;
 }
 
-std::set<std::string> redlock_store::keys_on(std::size_t node, const std::string& match,
-                                             core::duration timeout) const {
+std::optional<std::set<std::string>> redlock_store::keys_on(std::size_t node,
+                                                            const std::string& match,
+                                                            core::duration timeout) const {
   std::set<std::string> keys;
   std::string cursor = "0";
   do {
     const auto asked = set_->ask_all();
     asked->ask(node, request{redis::scan_step(cursor, match)});
     const auto answers = asked->gather(core::after(runtime::now(), timeout));
-    if (!answers[node] || !*answers[node]) break;
+    if (!answers[node] || !*answers[node]) return std::nullopt;
     const auto fields = elements_of(***answers[node]);
-    if (fields.size() < 2) break;
+    if (fields.size() < 2) return std::nullopt;
     cursor = text_of(*fields[0]);
     for (const auto* one : elements_of(*fields[1])) {
       if (!text_of(*one).starts_with(redis::reserved_prefix)) keys.emplace(text_of(*one));
@@ -137,14 +141,24 @@ std::set<std::string> redlock_store::keys_on(std::size_t node, const std::string
   return keys;
 }
 
-// Whatever a majority holds is on at least one of any N - majority + 1 nodes; all are walked, for
-// some may be down.
+// Whatever a majority holds is on at least one node of any majority; all are walked, for some may
+// be down. With fewer, or where a majority may have forgotten, what is held is not known: an empty
+// list would say that nothing is.
 result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
                                                      core::duration timeout) {
   const auto match = redis::scan_pattern(set_->config.prefix, pattern);
   std::set<std::string> keys;
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i)
-    keys.merge(keys_on(i, match, timeout));
+  failure unseen{errc::store_unreachable, "too few nodes show which locks they hold", {}};
+  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+    if (auto some = keys_on(i, match, timeout)) {
+      keys.merge(*some);
+    } else {
+      unseen.nodes.push_back({set_->names()[i], "does not show its locks"});
+    }
+  }
+  // One key is asked for in any case: the answers say which nodes may vote.
+  const bool none = keys.empty();
+  if (none) keys.insert(match);
   const std::vector<std::string> all_keys{keys.begin(), keys.end()};
   std::vector<lock_status> all;
   for (std::size_t from = 0; from < all_keys.size(); from += inspected_per_call) {
@@ -161,10 +175,13 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
         views.push_back(std::move(one[k]));
       auto status = judge_status(all_keys[from + k].substr(set_->config.prefix.size()), views);
       if (!status) return fail(std::move(status.error()));
+      if (none) continue;
       // Any string key of the database may match the pattern: only ours are known to be locks.
       if (status->holder && !status->holder->foreign) all.push_back(std::move(*status));
     }
   }
+  const auto nodes = set_->nodes().size();
+  if (nodes - unseen.nodes.size() < core::majority_of(nodes)) return fail(std::move(unseen));
   return all;
 }
 

@@ -62,8 +62,8 @@ void vote_round::perform(const core::quorum_machine::steps& steps) {
 }
 
 void vote_round::release(std::size_t node, const std::string& leaves_as) {
-  set_->nodes()[node].calls->send_for_sure(lock_->release_request(id_, leaves_as),
-                                           core::after(runtime::now(), ttl_), nullptr);
+  const auto what = lock_->release_request(id_, leaves_as, redlock_lock::turn::nobodys);
+  set_->nodes()[node].calls->send_for_sure(what, core::after(runtime::now(), ttl_), nullptr);
   set_->watch_replies();
 }
 

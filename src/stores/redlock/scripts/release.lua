@@ -2,7 +2,7 @@
 -- touches another attempt's lock. Any node may give back, also one that may not vote.
 --
 -- KEYS  1 the lock   2 the waiters
--- ARGV  1 attempt id   3 how long a turn lasts, ms
+-- ARGV  1 attempt id   3 how long a turn lasts, ms; 0: the attempt was not granted
 --       2 the waiter that leaves the queue: its id, its inbox and its holder text, as acquire.lua
 --         wrote them; empty: none
 -- Gives 1 released; 0 nobody has it here; -1 another attempt does.
@@ -27,6 +27,11 @@ if ARGV[2] ~= '' then
 end
 if not ours then
   return held and -1 or 0
+end
+-- An attempt that failed hands no turn on. With an even number of nodes alive, two waiters that
+-- have half of them each would hand each other's half to and fro for ever.
+if ARGV[3] == '0' then
+  return 1
 end
 -- A bounded number in one call; the rest ask again.
 for _ = 1, 100 do

@@ -35,10 +35,11 @@ constexpr const char* init_examples = R"(Examples:
   holdfast redlock init --store redlock://n1,n2,n3
 
 Lets every node vote at once, where a client would wait for max_ttl: nodes of a new set, and nodes
-that were restarted or lost their data. You vouch that no lock is held on the set: if one is, a
-second holder may get it. Every node has to answer.
+that were restarted or lost their data. You vouch that no lock is held on the set and that no client
+is asking for one: otherwise a lock may get a second holder. Every node has to answer.
 
-Exit codes: 0 every node votes, 1 a node has voted in another set, 69 a node does not answer.)";
+Exit codes: 0 every node votes, 1 some do not yet, 69 a node does not answer or has voted in another
+set.)";
 
 constexpr const char* move_examples = R"(Examples:
   # n3 is broken; n4 takes its place. Then give every client the new URL.

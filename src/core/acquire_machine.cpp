@@ -70,8 +70,13 @@ acquire_step acquire_machine::finish(acquire_outcome how, time_point now) noexce
 
 acquire_step acquire_machine::start(time_point now) noexcept { return ask(now); }
 
-acquire_step acquire_machine::on_answer(const answer& what, time_point now) noexcept {
+acquire_step acquire_machine::on_answer(const answer& what, time_point now) {
   failing_since_.reset();
+  if (const auto* later = std::get_if<not_yet>(&what)) {
+    why_ = later->why;
+    if (now >= rule_.wait_until) return finish(acquire_outcome::failed, now);
+    return {acquire_step::verb::pause, std::min(after(now, retry_.next()), rule_.wait_until)};
+  }
   retry_.reset();
   if (const auto* got = std::get_if<grant>(&what)) {
     grant_ = *got;
@@ -101,12 +106,6 @@ acquire_step acquire_machine::on_failure(failure why, time_point now) {
   why_ = std::move(why);
   if (code == errc::outcome_unknown) may_hold_ = true;
   if (!is_passing(code)) return finish(acquire_outcome::failed, now);
-  // It answers, and will serve by itself: that is waiting, and ends with the wait.
-  if (code == errc::store_loading) {
-    failing_since_.reset();
-    if (now >= rule_.wait_until) return finish(acquire_outcome::failed, now);
-    return {acquire_step::verb::pause, std::min(after(now, retry_.next()), rule_.wait_until)};
-  }
   // Since when it was asked: a server that is silent was so all the time.
   if (!failing_since_) failing_since_ = asked_at_;
   const auto again = after(now, retry_.next());

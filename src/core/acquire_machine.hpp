@@ -48,7 +48,7 @@ class acquire_machine {
   acquire_machine(const acquire_rule& rule, std::uint64_t seed) noexcept;
 
   [[nodiscard]] acquire_step start(time_point now) noexcept;
-  [[nodiscard]] acquire_step on_answer(const answer& what, time_point now) noexcept;
+  [[nodiscard]] acquire_step on_answer(const answer& what, time_point now);
   [[nodiscard]] acquire_step on_failure(failure why, time_point now);
   [[nodiscard]] acquire_step on_woken(bool stop, time_point now) noexcept;
   // `sure`: the store confirmed that the attempt holds nothing.

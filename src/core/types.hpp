@@ -9,6 +9,7 @@
 #include <string_view>
 #include <variant>
 
+#include <holdfast/error.hpp>
 #include <holdfast/status.hpp>
 #include <holdfast/token.hpp>
 
@@ -72,6 +73,12 @@ struct busy {
   std::optional<duration> ask_within{};
 };
 
-using answer = std::variant<grant, busy>;
+// Nobody can be granted it yet: the store answers, and will serve by itself. To wait for that is to
+// wait for the lock.
+struct not_yet {
+  failure why;
+};
+
+using answer = std::variant<grant, busy, not_yet>;
 
 }  // namespace holdfast::core

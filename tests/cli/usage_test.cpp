@@ -29,7 +29,7 @@ TEST(CliUsage, EveryVerbHasHelpWithAnExample) {
                                                     {"redlock"},
                                                     {"redlock", "status"},
                                                     {"redlock", "init"},
-                                                    {"redlock", "recover"}};
+                                                    {"redlock", "move"}};
   for (auto args : verbs) {
     std::string example = "\n  holdfast ";
     for (const auto& word : args)

@@ -207,6 +207,7 @@ void redlock_model::read_verdict(std::size_t lock, stores::attempt& who, vote_mo
   if (const auto entry = stop_waiting(mine); !entry.empty()) {
     give_back_everywhere(lock, who.id, entry, core::after(in_.now(), who.ttl));
   }
+  if (why.code == errc::store_loading) return done(core::answer{core::not_yet{std::move(why)}});
   done(fail(std::move(why)));
 }
 

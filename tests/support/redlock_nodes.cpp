@@ -19,6 +19,10 @@ redlock_nodes::redlock_nodes(std::size_t count, const redlock_nodes_options& opt
   // A slow machine may take its time.
   const auto ok = redlock::init(url(), std::chrono::seconds{20});
   if (!ok) throw std::runtime_error{"redlock::init: " + ok.error().message};
+  // Nobody was granted anything here before. Without this, acquires would be raised for a second or
+  // more: their proposals are below what nodes that were let in begin with.
+  for (const auto& one : servers_)
+    (void)one->command({"HDEL", "holdfast:{redlock}:node", "floor"});
 }
 
 std::string redlock_nodes::url_with(const std::string& query) const {

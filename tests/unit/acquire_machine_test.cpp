@@ -159,21 +159,21 @@ TEST(AcquireMachine, EveryPassingFailureIsTriedAgain) {
   }
 }
 
-// A set of nodes that may not vote yet, a server that loads its data: it answers, and will serve.
-TEST(AcquireMachine, StoreThatIsNotReadyIsWaitedForHoweverLittleAnOutageIs) {
+// A set of nodes that may not vote yet: it answers, and will serve.
+TEST(AcquireMachine, StoreThatWillServeIsWaitedForHoweverLittleAnOutageIs) {
   auto rule = waiting_for(10s);
   rule.unreachable_limit = 1ms;
   acquire_machine machine{rule, 1};
   auto step = machine.start(start);
   core::time_point now = start;
   while (now < start + 10s) {
-    step = machine.on_failure(of(errc::store_loading), now);
+    step = machine.on_answer(core::not_yet{of(errc::store_loading)}, now);
     ASSERT_EQ(step.what, verb::pause);
     ASSERT_LE(step.until, start + 10s);
     now = step.until;
     ASSERT_EQ(machine.on_woken(false, now).what, verb::ask);
   }
-  EXPECT_DONE(machine.on_failure(of(errc::store_loading), now), failed);
+  EXPECT_DONE(machine.on_answer(core::not_yet{of(errc::store_loading)}, now), failed);
   EXPECT_EQ(machine.why().code, errc::store_loading);
 }
 

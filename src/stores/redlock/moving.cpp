@@ -209,6 +209,9 @@ result<void> move_set(const node_set& from, const node_set& to, core::time_point
     return fail(errc::invalid_argument,
                 "both lists need the same max_ttl: nodes wait for as long as old locks may last");
   }
+  // A node that forgets meanwhile that it changed over is back in the old list after max_ttl at the
+  // earliest, and could grant there what new nodes did not wait for.
+  const auto complete_before = core::after(runtime::now(), to.config.max_ttl);
   auto all = everybody(from, to);
   ask(all, from, to, look, until, [](const auto&) { return true; });
   if (auto ok = allowed(from, to, all); !ok) return ok;
@@ -236,6 +239,7 @@ result<void> move_set(const node_set& from, const node_set& to, core::time_point
     ask(all, from, to, join, until, joins);
     if (!all_answer(joins)) return again();
   }
+  if (runtime::now() >= complete_before) return again();
   ask(all, from, to, complete, until, [](const auto& one) { return one.as != part::leaves; });
   if (!all_answer(stays)) return again();
   return {};

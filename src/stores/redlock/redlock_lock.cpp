@@ -195,7 +195,10 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   if (const auto entry = mine.stop_waiting(); !entry.empty()) {
     give_back(who.id, entry, turn::nobodys, core::after(runtime::now(), who.ttl));
   }
-  if (verdict.why.code == errc::store_loading) verdict.why.message.append(init_advice);
+  if (verdict.why.code == errc::store_loading) {
+    verdict.why.message.append(init_advice);
+    return core::answer{core::not_yet{std::move(verdict.why)}};
+  }
   return fail(std::move(verdict.why));
 }
 

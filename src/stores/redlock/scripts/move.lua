@@ -57,7 +57,10 @@ elseif ARGV[6] == 'join' then
   call('HSET', node, 'wait', run .. '@' .. ARGV[7], 'since', string.format('%.0f', now), 'seen',
     ARGV[5])
 elseif ARGV[6] == 'complete' then
-  call('HSET', node, 'complete', '1')
+  -- Not on a node that has forgotten that it changed over.
+  if record[5] == ARGV[2] then
+    call('HSET', node, 'complete', '1')
+  end
 elseif ARGV[6] == 'stay' or ARGV[6] == 'leave' then
   call('HSET', node, 'config', ARGV[2], 'nodes', ARGV[3], 'max_ttl', ARGV[4], 'moved',
     string.format('%.0f', now), 'moved_seen', ARGV[5])

@@ -109,7 +109,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
     case stage::for_survey:
       if (time.now() < ambush_.wait_over) return;
       if (ambush_.how == fault::vote_forgotten && looked_at) fall_silent(at);
-      if (ambush_.how == fault::admission_outdated && what.args[4] == "counters") {
+      if (ambush_.how == fault::admission_outdated && looked_at && what.args[4] == "counters") {
         ambush_.awaits = stage::for_admission;
         hold_up(from, {ambush_.forgets});
       }

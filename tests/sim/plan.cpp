@@ -195,11 +195,16 @@ void plan::ambush_admissions() {
   if (random.chance(500)) {
     faults = {fault::vote_forgotten};
     if (random.chance(500)) return;
+    new_set = false;
+    dense = false;  // so that votes are fresh, and the third node never has the lock
     // Its wait is cut short, if one clock that is wrong is enough for that.
     think_most = 10 * millisecond;
     long_work = 700;
     if (random.chance(600)) slow_boots = 1000;
-    if (slow_boots == 0 || random.chance(100)) faults.push_back(fault::client_wall);
+    if (slow_boots > 0 && !random.chance(100)) return;
+    // Not so often that a wait is never over: each step back costs one more.
+    faults.assign(10, fault::vote_forgotten);
+    faults.push_back(fault::client_wall);
     return;
   }
   faults = {fault::admission_outdated};

@@ -22,8 +22,8 @@ constexpr std::int64_t counters_ahead = 55 * second;
 constexpr instant reconnect_pace = second;
 // By then a node that was away has been told what was given back meanwhile, in however many tries.
 constexpr instant told_within = 2 * second;
-// What a set takes beyond max_ttl to come back by itself: looks are a second apart, it takes two that
-// find too few, and the first may just have failed.
+// What a set takes beyond max_ttl to come back by itself: looks are a second apart, it takes two
+// that find too few, and the first may just have failed.
 constexpr instant back_in_a_moment = 5 * second;
 // After the last fault, in virtual time: to serve everybody, steps back of the node's clock apart.
 constexpr instant calm_limit = 100 * second;
@@ -56,9 +56,9 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
   };
   for (std::size_t i = 0; i < the.processes; ++i) {
     const auto boot = make_clock(boot_start, second, -1);
-    hosts_.push_back(
-        {std::make_unique<process>(time, "p" + std::to_string(i), boot, make_clock(wall_start, second, -1)),
-         {}});
+    hosts_.push_back({std::make_unique<process>(time, "p" + std::to_string(i), boot,
+                                                make_clock(wall_start, second, -1)),
+                      {}});
   }
   for (std::size_t i = 0; i < the.workers; ++i) {
     const auto on = i % the.processes;
@@ -83,8 +83,8 @@ drifting_clock world::make_clock(std::int64_t start, instant apart, int way) {
 void world::make_nodes(script_engine& engine) {
   for (std::size_t i = 0; i < the.nodes; ++i) {
     const auto name = is_quorum() ? "n" + std::to_string(i) : "node";
-    nodes_.push_back(std::make_unique<node>(time, engine, name, make_clock(wall_start, the.clocks_apart, 1),
-                                            the.seed + i * 1'000'003));
+    nodes_.push_back(std::make_unique<node>(
+        time, engine, name, make_clock(wall_start, the.clocks_apart, 1), the.seed + i * 1'000'003));
     auto& fresh = *nodes_.back();
     fresh.index = i;
     set_.nodes.push_back(&fresh);
@@ -182,9 +182,7 @@ verdict world::run() {
 }
 
 // A majority of the nodes may wait, so that nobody can be served.
-bool world::may_be_out() const {
-  return the.outages || the.new_set || the.has(fault::all_empty);
-}
+bool world::may_be_out() const { return the.outages || the.new_set || the.has(fault::all_empty); }
 
 void world::save_now_and_then(node& which) {
   which.save();

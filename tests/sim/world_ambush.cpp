@@ -92,7 +92,9 @@ void world::spring(node& at, process& from, const script_request& what, const re
   using stage = ambush::stage;
   if (ambush_.awaits == stage::none || time.now() >= the.faults_end) return;
   const auto& scripts = scripts_.redlock;
-  const bool voted = what.script == scripts.acquire && is_fresh_vote(said);
+  // Where counters are ahead of clocks, only a raise moves them.
+  const bool voted =
+      (what.script == scripts.acquire || what.script == scripts.raise) && is_fresh_vote(said);
   const bool looked_at = what.script == scripts.standing;
   switch (ambush_.awaits) {
     case stage::none:

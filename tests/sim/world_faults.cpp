@@ -158,8 +158,8 @@ void world::kill_process(std::size_t which) {
   });
 }
 
-// Of a quorum, mostly a minority at most is down, or does not vote yet, at any time: else most worlds
-// would be about nothing but waiting.
+// Of a quorum, mostly a minority at most is down, or does not vote yet, at any time: else most
+// worlds would be about nothing but waiting.
 void world::restart_node(node& which, fault how) {
   const auto back = soon(the.longest_fault);
   if (!is_quorum()) return crash(which, how, back);
@@ -208,15 +208,26 @@ void world::revive_lost() {
 }
 
 // A host that has just booted: its clock is behind, and mostly stepped right in a moment. Keys that
-// the node still has live for longer then; a clock that stays behind is that of an empty one.
+// the node still has live for longer then; a clock that stays behind is that of an empty one. One
+// that is ahead is stepped before the node votes: locks that it gave would last for as long.
 void world::boot_slowly(node& which, bool empty) {
   constexpr instant slow_mostly = 300 * second;
   constexpr instant slow_max = 3600 * second;
   const auto ttl = the.max_ttl.count();
   const auto by = random_.chance(700) ? random_.spread(ttl, slow_mostly)
                                       : random_.spread(millisecond, slow_max);
+  if (random_.chance(150)) {
+    step_clock(which, by);
+    const auto right = time.now() + random_.spread(millisecond, ttl * 4 / 5);
+    lasts(right);
+    time.at(right, [this, &which, by] { step_clock(which, -by); });
+    return;
+  }
   step_clock(which, -by);
-  if (empty && random_.chance(150)) return;
+  if (empty && random_.chance(150)) {
+    which.save();  // nothing older comes back
+    return;
+  }
   const auto right = time.now() + random_.spread(millisecond, random_.chance(700) ? ttl : 3 * ttl);
   lasts(right);
   time.at(right, [this, &which, by] { step_clock(which, by); });

@@ -127,8 +127,6 @@ std::vector<mutant> redlock_mutants() {
       planted("floor-of-clock", "made up for by clocks, but not by how far tokens may be ahead",
               {{"redlock/admit", "at_least('floor', ARGV[6])",
                 "at_least('floor', math.max(tonumber(ARGV[6]) - 60000000, 0))"}}),
-      leaves_out("one-look", "one look that finds too few intact nodes is enough",
-                 &left_out::second_look),
       planted("no-recovery", "it votes again with its own counters",
               {{"redlock/admit", "for i = 7, #ARGV - 2, 2 do", "for i = 7, 0, 2 do"}}),
       leaves_out("read-before-wait", "it gets the counters of when it came back",

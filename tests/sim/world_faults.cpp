@@ -216,9 +216,9 @@ void world::boot_slowly(node& which, bool empty) {
   const auto ttl = the.max_ttl.count();
   const auto by = random_.chance(700) ? random_.spread(ttl, slow_mostly)
                                       : random_.spread(millisecond, slow_max);
-  if (random_.chance(150)) {
+  if (random_.chance(300)) {
     step_clock(which, by);
-    const auto right = time.now() + random_.spread(millisecond, ttl * 4 / 5);
+    const auto right = time.now() + random_.between(ttl / 4, ttl * 4 / 5);
     lasts(right);
     time.at(right, [this, &which, by] { step_clock(which, -by); });
     return;

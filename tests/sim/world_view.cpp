@@ -113,7 +113,11 @@ void world::observe_wait(node& at, const script_request& what, const reply& said
   }
   if (what.args[wait_id].empty() || !admission_model::has_to_wait(said)) return;
   auto& seen = waits_[at.index];
-  if (seen.id != said.items[4].text) seen = {said.items[4].text, INT64_MAX, INT64_MAX, 0};
+  if (seen.id != said.items[4].text) {
+    seen = {said.items[4].text, INT64_MAX, INT64_MAX, 0};
+    // A snapshot of a node that waits: it may come back after the node has voted.
+    if (the.outages && the.has(fault::node_rollback) && random_.chance(500)) at.save();
+  }
   seen.node_off_least = std::min(seen.node_off_least, off);
   seen.client_off_least = std::min(seen.client_off_least, offset_in(what.args[wall], time.now()));
   seen.looked_at = time.now();

@@ -44,7 +44,6 @@ redlock::set_identity identity_of(const quorum_set& set) {
 core::admission_rule rule_of(const quorum_set& set, const left_out& without) {
   core::admission_rule rule{set.nodes.size(), set.max_ttl};
   if (without.enough_sources) rule.intact_min = 1;
-  if (without.second_look) rule.looks_apart = core::duration::zero();
   return rule;
 }
 

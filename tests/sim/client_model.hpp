@@ -37,7 +37,6 @@ struct left_out {
   bool one_answer = false;      // counting a node, or repairing it, in one renewal: not both
   bool wait_first = false;      // reading a node's counters after its wait, not before
   bool enough_sources = false;  // reading them from a majority
-  bool second_look = false;     // looking twice before relying on clocks
   bool lease_token = false;     // not counting in a renewal a token above the lease's
 };
 

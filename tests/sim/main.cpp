@@ -149,11 +149,6 @@ int hunt(const options& how) {
     if (how.planted != nullptr && how.planted != &one) continue;
     if (how.store && how.store != one.on) continue;
     const auto most = how.seeds.value_or(mutant_seeds_max);
-    if (one.elusive && most < mutant_seeds_max) {
-      std::printf("%-22s takes more seeds than these: %s\n", std::string{one.name}.c_str(),
-                  std::string{one.what}.c_str());
-      continue;
-    }
     const auto start = std::chrono::steady_clock::now();
     const auto with = how.with ? how.with : one.by;
     const auto got = run_seeds(first, most, &one, how.threads, one.on, with);

@@ -1,7 +1,6 @@
 // Bugs to plant in the lock on one Redis: edits of the scripts' text, or rules of the client side
 // left out.
 #include <map>
-#include <set>
 
 #include "sim/run.hpp"
 
@@ -91,8 +90,6 @@ const std::vector<mutant>& mutants() {
     auto both = redis_mutants();
     for (auto& one : redlock_mutants())
       both.push_back(std::move(one));
-    // They take a chain of rare events: README.md.
-    const std::set<std::string_view> elusive{"read-before-wait", "outdated-admission"};
     // What brings about those that take long to see elsewhere.
     const std::map<std::string_view, fault> shown_by{
         {"stray-by-id", fault::partition},
@@ -103,11 +100,20 @@ const std::vector<mutant>& mutants() {
         {"repair-unguarded", fault::repair_overtaken},
         {"repair-unsure", fault::renewal_interrupted},
         {"both-answers", fault::renewal_interrupted},
-        {"recover-from-blank", fault::vote_forgotten},
         {"outdated-admission", fault::admission_outdated},
+        {"read-before-wait", fault::vote_forgotten},
+        {"wait-by-node", fault::vote_forgotten},
+        {"wait-by-client", fault::vote_forgotten},
+        {"wait-by-either", fault::vote_forgotten},
+        {"recover-from-one", fault::vote_forgotten},
+        {"no-recovery", fault::vote_forgotten},
+        {"node-start-kept", fault::many_restart},
+        {"client-start-kept", fault::many_restart},
+        {"old-wait-counts", fault::node_rollback},
+        {"no-floor", fault::many_restart},
+        {"floor-of-clock", fault::many_restart},
     };
     for (auto& one : both) {
-      one.elusive = elusive.contains(one.name);
       if (const auto found = shown_by.find(one.name); found != shown_by.end()) {
         one.by = found->second;
       }

@@ -35,6 +35,9 @@ std::string_view name_of(fault what) {
                                                                    "foreign",
                                                                    "all_empty",
                                                                    "vanish",
+                                                                   "many_restart",
+                                                                   "node_flush",
+                                                                   "node_gone",
                                                                    "vote_forgotten",
                                                                    "admission_outdated",
                                                                    "renewal_interrupted",
@@ -153,6 +156,7 @@ void plan::become_quorum() {
   } else if (random.chance(300)) {
     drop_locks();
   }
+  if (random_stream{seed, 10}.chance(100)) return suffer_outages();
   if (random_stream{seed, 8}.chance(40)) ambush_messages();
 }
 
@@ -190,11 +194,52 @@ void plan::ambush_admissions() {
   fault_every = 40 * millisecond;
   if (random.chance(500)) {
     faults = {fault::vote_forgotten};
+    if (random.chance(500)) return;
+    new_set = false;
+    dense = false;  // so that votes are fresh, and the third node never has the lock
+    // Its wait is cut short, if one clock that is wrong is enough for that.
+    think_most = 10 * millisecond;
+    long_work = 700;
+    if (random.chance(600)) slow_boots = 1000;
+    if (slow_boots > 0 && !random.chance(100)) return;
+    // Not so often that a wait is never over: each step back costs one more.
+    faults.assign(10, fault::vote_forgotten);
+    faults.push_back(fault::client_wall);
     return;
   }
   faults = {fault::admission_outdated};
   think_most = 10 * millisecond;
   long_work = 500;
+}
+
+// A majority of the nodes forgets, or may have, and the set has to come back by itself.
+void plan::suffer_outages() {
+  random_stream random{seed, 11};
+  outages = true;
+  faults = {fault::many_restart};
+  for (const auto what : {fault::node_restart, fault::node_rollback, fault::node_empty,
+                          fault::node_flush, fault::node_flush, fault::node_gone}) {
+    if (random.chance(400)) faults.push_back(what);
+  }
+  for (const auto what : {fault::client_wall, fault::cut, fault::partition, fault::node_pause,
+                          fault::kill, fault::node_step_back, fault::node_step_on}) {
+    if (random.chance(120)) faults.push_back(what);
+  }
+  if (random.chance(200)) faults.erase(faults.begin());
+  if (faults.empty()) faults = {fault::node_flush};
+  slow_boots = random.chance(300) ? 500 : 0;
+  dense = random.chance(500);
+  rule.ttl = ms(random.between(50, 300));
+  rule.validity.margin = std::min(rule.validity.margin, rule.ttl / 10);
+  max_ttl = rule.ttl * (random.chance(700) ? 1 : random.between(1, 6));
+  node_timeout = ms(random.between(5, 30));
+  think_most = (random.chance(500) ? 10 : 100) * millisecond;
+  long_work = random.chance(500) ? 300 : 40;
+  manners.slow_most = std::min(manners.slow_most, 300 * millisecond);
+  if (random.chance(800)) clocks_apart = max_ttl.count() / 2;
+  fault_every = random.spread(100, 1500) * millisecond;
+  faults_end = random.between(2, 6) * second;
+  longest_fault = random.spread(10, 500) * millisecond;
 }
 
 // Locks vanish from single nodes all the time, under attempts and under renewals.
@@ -275,7 +320,8 @@ std::string plan::described() const {
     text.insert(text.rfind(';'), "; node timeout " + in_ms(node_timeout) + " ms, max_ttl " +
                                      in_ms(max_ttl) + " ms" + (new_set ? ", a new set" : "") +
                                      (resends ? ", acquires are sent again" : "") +
-                                     (dense ? ", counters ahead of clocks" : ""));
+                                     (dense ? ", counters ahead of clocks" : "") +
+                                     (slow_boots > 0 ? ", clocks slow at boot" : ""));
   }
   for (const auto what : faults)
     text += " " + std::string{name_of(what)};

@@ -30,9 +30,12 @@ enum class fault {
   node_empty,      // or with none
   node_step_back,  // its wall clock jumps
   node_step_on,
-  foreign,    // another kind of client takes a lock that is free
-  all_empty,  // every node comes back with nothing; of a quorum only
-  vanish,     // a node drops a lock, by eviction or by hand; of a quorum only
+  foreign,       // another kind of client takes a lock that is free
+  all_empty,     // every node comes back with nothing; of a quorum only
+  vanish,        // a node drops a lock, by eviction or by hand; of a quorum only
+  many_restart,  // a majority or all nodes, with all data, old or none; of a quorum only
+  node_flush,    // a node loses everything and was not started anew; of a quorum only
+  node_gone,     // a node is dead until everybody was served; of a quorum only
   // At just that moment (world_ambush.cpp); of a quorum only.
   vote_forgotten,       // a node forgets the vote that it has just given
   admission_outdated,   // a client has looked at a node that may vote again, and sleeps
@@ -41,7 +44,7 @@ enum class fault {
   ask_overtaken,        // so does an ask
   answer_lost,          // that a vote is stale is not heard; of clients that send acquires again
 };
-inline constexpr int fault_kinds = 21;
+inline constexpr int fault_kinds = 24;
 [[nodiscard]] std::string_view name_of(fault what);
 [[nodiscard]] std::optional<fault> fault_called(std::string_view name);
 
@@ -68,13 +71,16 @@ struct plan {
   // Of a quorum.
   core::duration node_timeout{};
   core::duration max_ttl{};
-  bool new_set = false;       // nobody has vouched that it is new: it has to wait
-  bool resends = false;       // see quorum_set
-  bool dense = false;         // counters are ahead of all clocks: tokens only count up
-  bool apart = false;         // clocks drift as far apart as they may: nodes' fast, clients' slow
-  int durable = 0;            // per mille of the nodes: a crash loses nothing
-  std::vector<fault> faults;  // kinds that happen
-  instant fault_every;        // on average
+  bool new_set = false;  // nobody has vouched that it is new: it has to wait
+  bool resends = false;  // see quorum_set
+  bool dense = false;    // counters are ahead of all clocks: tokens only count up
+  bool apart = false;    // clocks drift as far apart as they may: nodes' fast, clients' slow
+  int durable = 0;       // per mille of the nodes: a crash loses nothing
+  bool outages = false;  // more nodes than a minority may forget at a time
+  int slow_boots = 0;    // per mille of starts: the node's clock is behind, mostly for a moment
+  instant clocks_apart = second;  // of nodes, at first
+  std::vector<fault> faults;      // kinds that happen
+  instant fault_every;            // on average
   instant faults_end;
   instant longest_fault;
 
@@ -87,6 +93,7 @@ struct plan {
   void be_forgetful();
   void ambush_admissions();
   void drop_locks();
+  void suffer_outages();
   void ambush_messages();
 };
 

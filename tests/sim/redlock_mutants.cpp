@@ -30,6 +30,16 @@ constexpr std::string_view quarantine = "if record[1] ~= run then";
 constexpr std::string_view no_quarantine = "record[3] = record[3] or '600000'\nif false then";
 constexpr std::string_view wait_left =
     "local left = math.max(since + max_ttl - now, seen + max_ttl - wall, 0)";
+constexpr std::string_view node_start = "math.min(now, waiting[2])";
+constexpr std::string_view kept_start = "tonumber(waiting[2])";
+constexpr std::string_view client_start = "math.min(wall, waiting[3])";
+constexpr std::string_view this_run = "if string.sub(wait, 1, #run + 1) == run .. '@' then";
+constexpr std::string_view any_run = "if wait ~= '' then";
+
+mutant waits_by(std::string_view name, std::string_view what, std::string_view left) {
+  return planted(name, what,
+                 {{"redlock/standing", wait_left, left}, {"redlock/admit", wait_left, left}});
+}
 
 constexpr std::string_view raise_strictly = "if (tonumber(record[4]) or 0) >= tonumber(ARGV[4])";
 
@@ -98,6 +108,25 @@ std::vector<mutant> redlock_mutants() {
       planted("no-wait", "it votes again at once, with the others' counters",
               {{"redlock/standing", wait_left, "local left = 0"},
                {"redlock/admit", wait_left, "local left = 0"}}),
+      waits_by("wait-by-node", "only the node's clock measures its wait",
+               "local left = math.max(since + max_ttl - now, 0)"),
+      waits_by("wait-by-client", "only clients' clocks measure a node's wait",
+               "local left = math.max(seen + max_ttl - wall, 0)"),
+      waits_by("wait-by-either", "a node's wait is over by whichever clock says so first",
+               "local left = math.max(math.min(since + max_ttl - now, seen + max_ttl - wall), 0)"),
+      planted("node-start-kept", "a node's clock that is below the start of its wait leaves it",
+              {{"redlock/standing", node_start, kept_start},
+               {"redlock/admit", node_start, kept_start}}),
+      planted("client-start-kept", "a client's clock that is below the start of a wait leaves it",
+              {{"redlock/standing", client_start, "tonumber(waiting[3])"},
+               {"redlock/admit", client_start, "tonumber(waiting[3])"}}),
+      planted("old-wait-counts", "a wait that began before the node's last start goes on",
+              {{"redlock/standing", this_run, any_run}, {"redlock/admit", this_run, any_run}}),
+      planted("no-floor", "what nobody remembers is not made up for by clocks",
+              {{"redlock/admit", "at_least('floor', ARGV[6])", "at_least('floor', '0')"}}),
+      planted("floor-of-clock", "made up for by clocks, but not by how far tokens may be ahead",
+              {{"redlock/admit", "at_least('floor', ARGV[6])",
+                "at_least('floor', math.max(tonumber(ARGV[6]) - 60000000, 0))"}}),
       planted("no-recovery", "it votes again with its own counters",
               {{"redlock/admit", "for i = 7, #ARGV - 2, 2 do", "for i = 7, 0, 2 do"}}),
       leaves_out("read-before-wait", "it gets the counters of when it came back",

@@ -24,8 +24,6 @@ struct mutant {
   // that is left out as well, and what may break without it does not count: a lease that is renewed
   // after somebody came and went, or after two nodes have lost locks.
   bool lenient = false;
-  // Takes many thousands of seeds: hunted only where there is time for as many.
-  bool elusive = false;
   // Shows where this goes wrong: hunted only among the seeds whose plan has it.
   std::optional<fault> by{};
 };

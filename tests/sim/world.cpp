@@ -22,6 +22,9 @@ constexpr std::int64_t counters_ahead = 55 * second;
 constexpr instant reconnect_pace = second;
 // By then a node that was away has been told what was given back meanwhile, in however many tries.
 constexpr instant told_within = 2 * second;
+// What a set takes beyond max_ttl to come back by itself: looks are a second apart, it takes two
+// that find too few, and the first may just have failed.
+constexpr instant back_in_a_moment = 5 * second;
 // After the last fault, in virtual time: to serve everybody, steps back of the node's clock apart.
 constexpr instant calm_limit = 100 * second;
 core::lease_rule followed(core::lease_rule rule, const left_out& without) {
@@ -42,7 +45,9 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
       scripts_{scripts},
       random_{seed, 2},
       net_{time, seed, the.manners},
-      owners_(the.nodes * locks_max) {
+      owners_(the.nodes * locks_max),
+      waits_(the.nodes),
+      forgot_at_(the.nodes) {
   if (traced) trace.keep();
   make_nodes(engine);
   net_.observe = [this](node& at, process& from, const script_request& what, const reply& said) {
@@ -50,10 +55,10 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
     spring(at, from, what, said);
   };
   for (std::size_t i = 0; i < the.processes; ++i) {
-    const auto boot = make_clock(boot_start, -1);
-    hosts_.push_back(
-        {std::make_unique<process>(time, "p" + std::to_string(i), boot, make_clock(wall_start, -1)),
-         {}});
+    const auto boot = make_clock(boot_start, second, -1);
+    hosts_.push_back({std::make_unique<process>(time, "p" + std::to_string(i), boot,
+                                                make_clock(wall_start, second, -1)),
+                      {}});
   }
   for (std::size_t i = 0; i < the.workers; ++i) {
     const auto on = i % the.processes;
@@ -69,8 +74,8 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
 }
 
 // `way`: which way it goes if all go as far apart as they may.
-drifting_clock world::make_clock(std::int64_t start, int way) {
-  const auto reading = start + random_.between(0, second);
+drifting_clock world::make_clock(std::int64_t start, instant apart, int way) {
+  const auto reading = start + random_.between(0, apart);
   const auto drift = random_.between(-the.drift_ppm_max, the.drift_ppm_max);
   return {reading, the.apart ? way * the.drift_ppm_max : drift};
 }
@@ -78,8 +83,8 @@ drifting_clock world::make_clock(std::int64_t start, int way) {
 void world::make_nodes(script_engine& engine) {
   for (std::size_t i = 0; i < the.nodes; ++i) {
     const auto name = is_quorum() ? "n" + std::to_string(i) : "node";
-    nodes_.push_back(std::make_unique<node>(time, engine, name, make_clock(wall_start, 1),
-                                            the.seed + i * 1'000'003));
+    nodes_.push_back(std::make_unique<node>(
+        time, engine, name, make_clock(wall_start, the.clocks_apart, 1), the.seed + i * 1'000'003));
     auto& fresh = *nodes_.back();
     fresh.index = i;
     set_.nodes.push_back(&fresh);
@@ -141,7 +146,6 @@ lease& world::keep(std::unique_ptr<lease> fresh) {
 }
 
 verdict world::run() {
-  set_began_anew_ = the.new_set;
   for (std::size_t i = 0; i < hosts_.size(); ++i)
     start(i);
   if (!the.faults.empty()) plan_next_fault();
@@ -153,9 +157,9 @@ verdict world::run() {
     // What is on its way slowly still arrives, and clients connect again at their own pace.
     calm_from_ = from + the.manners.slow_most + reconnect_pace;
     if (is_quorum()) calm_from_ = *calm_from_ + reconnect_pace;
-    // A set that begins anew waits for max_ttl first, by the nodes' clocks.
-    if (set_began_anew_) {
-      calm_from_ = *calm_from_ + 2 * the.max_ttl.count() + told_within + stepped_back_;
+    if (is_quorum() && may_be_out()) {
+      calm_from_ = *calm_from_ + the.max_ttl.count() * 6 / 5 + back_in_a_moment;
+      time.at(*calm_from_, [this, from] { check_all_vote(from); });
     }
     if (is_quorum()) time.at(*calm_from_ + told_within, [this] { check_given_back(); });
   });
@@ -167,6 +171,7 @@ verdict world::run() {
   if (!judge.found() && busy_workers_ > 0) {
     judge.broken("liveness", std::to_string(busy_workers_) + " workers were not done in time");
   }
+  revive_lost();
   if (!judge.found()) check_leftovers();
   verdict result{judge.found(), judge.acquisitions(), scripts_run_, fingerprint_, {}, {}};
   if (trace.wanted()) {
@@ -176,9 +181,12 @@ verdict world::run() {
   return result;
 }
 
+// A majority of the nodes may wait, so that nobody can be served.
+bool world::may_be_out() const { return the.outages || the.new_set || the.has(fault::all_empty); }
+
 void world::save_now_and_then(node& which) {
   which.save();
-  if (std::find(the.faults.begin(), the.faults.end(), fault::node_rollback) == the.faults.end()) {
+  if (!the.has(fault::node_rollback) && !the.has(fault::many_restart)) {
     return;
   }
   time.at(time.now() + random_.spread(20, 1000) * millisecond, [this, &which] {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,7 +89,7 @@ class world {
   };
 
   [[nodiscard]] bool is_quorum() const noexcept { return the.store == store_kind::redlock; }
-  [[nodiscard]] drifting_clock make_clock(std::int64_t start, int way);
+  [[nodiscard]] drifting_clock make_clock(std::int64_t start, instant apart, int way);
   void make_nodes(script_engine& engine);
   [[nodiscard]] std::unique_ptr<client_model> make_client(process& in);
   void start(std::size_t process);
@@ -107,10 +108,17 @@ class world {
   void take_as_foreigner();
   void restart_node(node& which, fault how);
   void crash(node& which, fault how, instant back);
+  void restart_many();
+  void boot_slowly(node& which, bool empty);
+  void lose_for_good(node& which);
+  void revive_lost();
   void forget(node& which, fault how);
   void step_node(node& which, std::int64_t by);
+  void step_clock(node& which, std::int64_t by);
   [[nodiscard]] bool leases_rest_on(node& which);
+  [[nodiscard]] bool may_be_out() const;
   void check_tokens_rest();
+  void note_clocks();
   [[nodiscard]] instant soon(instant at_most) {
     return time.now() + random_.spread(millisecond, at_most);
   }
@@ -133,9 +141,12 @@ class world {
   void look_at_locks(node& at);
   void look_at_quorum(std::size_t lock, const core::owner_id& id);
   [[nodiscard]] static bool votes(node& which);
+  void observe_wait(node& at, const script_request& what, const reply& said);
+  void observe_admission(node& at, const script_request& what);
   void check_given_back();
   [[nodiscard]] bool is_given_back(std::size_t lock, const core::owner_id& id) const;
   void let_pass(instant until);
+  void check_all_vote(instant nothing_wrong_since);
   void check_leftovers();
   void check_free(node& at, std::size_t lock);
   void check_line(node& at, std::size_t lock);
@@ -158,7 +169,18 @@ class world {
   std::optional<instant> calm_from_;
   std::int64_t stepped_back_ = 0;
   ambush ambush_;
-  bool set_began_anew_ = false;  // all nodes were empty at some time
+  // What a node's wait rests on, as seen from outside. Offsets of clocks are from the world's time.
+  struct wait_seen {
+    std::string id;
+    std::int64_t node_off_least = 0;
+    std::int64_t client_off_least = 0;
+    instant looked_at = 0;
+  };
+  std::vector<wait_seen> waits_;                  // of each node
+  std::vector<instant> forgot_at_;                // of each node: when it could vote last
+  std::map<std::uint64_t, std::int64_t> clocks_;  // readings with counters, µs → offset
+  std::int64_t clock_peak_ = INT64_MIN;           // the highest offset that any node ever had
+  std::vector<node*> gone_;
   std::size_t scripts_run_ = 0;
   std::uint64_t fingerprint_ = 0;
 };

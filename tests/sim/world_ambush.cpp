@@ -92,7 +92,9 @@ void world::spring(node& at, process& from, const script_request& what, const re
   using stage = ambush::stage;
   if (ambush_.awaits == stage::none || time.now() >= the.faults_end) return;
   const auto& scripts = scripts_.redlock;
-  const bool voted = what.script == scripts.acquire && is_fresh_vote(said);
+  // Where counters are ahead of clocks, only a raise moves them.
+  const bool voted =
+      (what.script == scripts.acquire || what.script == scripts.raise) && is_fresh_vote(said);
   const bool looked_at = what.script == scripts.standing;
   switch (ambush_.awaits) {
     case stage::none:
@@ -109,7 +111,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
     case stage::for_survey:
       if (time.now() < ambush_.wait_over) return;
       if (ambush_.how == fault::vote_forgotten && looked_at) fall_silent(at);
-      if (ambush_.how == fault::admission_outdated && what.args[4] == "counters") {
+      if (ambush_.how == fault::admission_outdated && looked_at && what.args[4] == "counters") {
         ambush_.awaits = stage::for_admission;
         hold_up(from, {ambush_.forgets});
       }

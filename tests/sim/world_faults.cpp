@@ -1,5 +1,6 @@
 // What goes wrong in a world.
 #include <algorithm>
+#include <array>
 
 #include "sim/worker.hpp"
 #include "sim/world.hpp"
@@ -79,14 +80,19 @@ void world::happen(fault what) {
     case fault::foreign:
       return take_as_foreigner();
     case fault::all_empty:
-      // Tokens rest on counters that somebody still has.
-      judge.tokens_void();
-      set_began_anew_ = true;
       for (const auto& one : nodes_)
         crash(*one, fault::node_empty, soon(the.longest_fault));
       return;
     case fault::vanish:
       return drop_lock(at);
+    case fault::many_restart:
+      return restart_many();
+    case fault::node_flush:
+      if (!at.up()) return;
+      forget(at, fault::node_empty);
+      return look_at_locks(at);
+    case fault::node_gone:
+      return lose_for_good(at);
     case fault::vote_forgotten:
     case fault::admission_outdated:
     case fault::renewal_interrupted:
@@ -152,11 +158,12 @@ void world::kill_process(std::size_t which) {
   });
 }
 
-// Of a quorum, a minority at most is down, or does not vote yet, at any time: when more have lost
-// their counters, but not all, clients wait for a person.
+// Of a quorum, mostly a minority at most is down, or does not vote yet, at any time: else most
+// worlds would be about nothing but waiting.
 void world::restart_node(node& which, fault how) {
   const auto back = soon(the.longest_fault);
   if (!is_quorum()) return crash(which, how, back);
+  if (the.outages) return crash(which, which.durable ? fault::node_restart : how, back);
   const auto others_out = std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& one) {
     return one.get() != &which && (!one->up() || !votes(*one));
   });
@@ -165,19 +172,85 @@ void world::restart_node(node& which, fault how) {
   crash(which, which.durable ? fault::node_restart : how, back);
 }
 
+// Together, as after a power cut: all of them or just a majority, each with what it has left.
+void world::restart_many() {
+  auto least = static_cast<std::int64_t>(core::majority_of(nodes_.size()));
+  const auto most = static_cast<std::int64_t>(nodes_.size());
+  if (random_.chance(500)) least = most;
+  auto left = random_.between(least, most);
+  const auto first = static_cast<std::size_t>(random_.between(0, most - 1));
+  constexpr std::array hows{fault::node_restart, fault::node_rollback, fault::node_empty};
+  const auto any_how = [&] { return hows[static_cast<std::size_t>(random_.between(0, 2))]; };
+  const auto common = any_how();
+  const bool alike = random_.chance(600);
+  for (std::size_t i = 0; i < nodes_.size() && left > 0; ++i, --left) {
+    auto& one = *nodes_[(first + i) % nodes_.size()];
+    const auto how = alike ? common : any_how();
+    crash(one, one.durable ? fault::node_restart : how, soon(the.longest_fault));
+  }
+}
+
+// A minority at most, for as long as anybody wants anything.
+void world::lose_for_good(node& which) {
+  const auto spare = nodes_.size() - core::majority_of(nodes_.size());
+  if (!which.up() || gone_.size() >= spare) return;
+  gone_.push_back(&which);
+  which.kill();
+  net_.node_died(which, random_.chance(300));
+}
+
+// What was given back meanwhile was told to it for a while only.
+void world::revive_lost() {
+  for (auto* one : gone_) {
+    one->rolled_back = true;
+    one->start();
+  }
+}
+
+// A host that has just booted: its clock is behind, and mostly stepped right in a moment. Keys that
+// the node still has live for longer then; a clock that stays behind is that of an empty one. One
+// that is ahead is stepped before the node votes: locks that it gave would last for as long.
+void world::boot_slowly(node& which, bool empty) {
+  constexpr instant slow_mostly = 300 * second;
+  constexpr instant slow_max = 3600 * second;
+  const auto ttl = the.max_ttl.count();
+  const auto by = random_.chance(700) ? random_.spread(ttl, slow_mostly)
+                                      : random_.spread(millisecond, slow_max);
+  if (random_.chance(300)) {
+    step_clock(which, by);
+    const auto right = time.now() + random_.between(ttl / 4, ttl * 4 / 5);
+    lasts(right);
+    time.at(right, [this, &which, by] { step_clock(which, -by); });
+    return;
+  }
+  step_clock(which, -by);
+  if (empty && random_.chance(150)) {
+    which.save();  // nothing older comes back
+    return;
+  }
+  const auto right = time.now() + random_.spread(millisecond, random_.chance(700) ? ttl : 3 * ttl);
+  lasts(right);
+  time.at(right, [this, &which, by] { step_clock(which, by); });
+}
+
 void world::crash(node& which, fault how, instant back) {
   if (!which.up()) return;
   which.kill();
+  forgot_at_[which.index] = time.now();
   net_.node_died(which, random_.chance(300));
   lasts(back);
   time.at(back, [this, &which, how] {
     if (how != fault::node_restart) forget(which, how);
+    if (is_quorum() && random_.chance(the.slow_boots)) {
+      boot_slowly(which, how == fault::node_empty);
+    }
     which.start();
     look_at_locks(which);
   });
 }
 
 void world::forget(node& which, fault how) {
+  if (which.up()) forgot_at_[which.index] = time.now();
   which.data = how == fault::node_empty ? keyspace{} : which.saved();
   which.rolled_back = which.rolled_back || how == fault::node_rollback;
   if (is_quorum()) {
@@ -193,23 +266,34 @@ void world::forget(node& which, fault how) {
 
 void world::step_node(node& which, std::int64_t by) {
   if (std::abs(which.wall_off + by) > node_off_max) return;
+  step_clock(which, by);
+  if (by < 0) stepped_back_ -= by;
+}
+
+void world::step_clock(node& which, std::int64_t by) {
+  note_clocks();
   const auto until = time.now() + the.rule.ttl.count() * 6 / 5;
   const bool breaks = by > 0 && (!is_quorum() || leases_rest_on(which));
   which.wall_off += by;
   which.step_wall(by);
+  note_clocks();
   if (breaks) judge.exclusion_void_until(until);
   if (by > 0) {
     which.excuse_until(until);
     judge.locks_lost(which.index);
   }
-  if (by < 0) stepped_back_ -= by;
   if (!is_quorum()) check_tokens_rest();
 }
 
-// Whether a lease could be lost to others if this node let go of its locks early, or if it did not
-// wait long enough before it votes: unless a majority of the others has the lock for as long.
+void world::note_clocks() {
+  for (const auto& one : nodes_)
+    clock_peak_ = std::max(clock_peak_, one->wall_us() * microsecond - time.now());
+}
+
+// Whether a lease could be lost to others if this node let go of its locks early: not while it does
+// not vote, nor if a majority of the others has the lock for as long.
 bool world::leases_rest_on(node& which) {
-  if (!votes(which)) return true;
+  if (!votes(which)) return false;
   const auto left = [](node& at, std::string_view key) -> std::int64_t {
     const auto now = at.wall_us() / 1000;
     const auto* found = at.data.find(key, now);

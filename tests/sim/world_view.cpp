@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sim/admission_model.hpp"
 #include "sim/world.hpp"
+#include "stores/redis/script_values.hpp"
 #include "stores/redlock/node_set.hpp"
 
 namespace holdfast::sim {
@@ -33,6 +35,11 @@ std::uint64_t mixed(std::uint64_t sum, const reply& said) {
   return sum;
 }
 
+// Of a clock, as a client sent it; from the world's time.
+std::int64_t offset_in(std::string_view wall_ms, instant now) {
+  return static_cast<std::int64_t>(stores::redis::read_number(wall_ms)) * millisecond - now;
+}
+
 std::optional<std::size_t> lock_of(std::string_view key) {
   for (std::size_t lock = 0; lock < locks_max; ++lock) {
     if (keys_of(lock).lock == key) return lock;
@@ -59,6 +66,10 @@ void world::observe(node& at, const script_request& what, const reply& said) {
     trace.line(at.name, line + " → " + said.shown().substr(0, 90));
   }
   if (said.is_error()) judge.broken("script error", said.shown());
+  if (is_quorum() && what.script == scripts_.redlock.standing) observe_wait(at, what, said);
+  if (is_quorum() && what.script == scripts_.redlock.admit && said.items[0].integer == 1) {
+    observe_admission(at, what);
+  }
   for (const auto key : what.keys)
     look_at(at, key);
 }
@@ -91,6 +102,62 @@ void world::look_at_quorum(std::size_t lock, const core::owner_id& id) {
   }
 }
 
+// Beside the script: which wait the node is in, and the clocks that measure it.
+void world::observe_wait(node& at, const script_request& what, const reply& said) {
+  constexpr std::size_t wall = 2, wait_id = 3, counters = 4;
+  const auto off = at.wall_us() * microsecond - time.now();
+  if (what.args[counters] == "counters") {
+    const auto clock = stores::redis::read_number(said.items[1].text) * 1'000'000 +
+                       stores::redis::read_number(said.items[2].text);
+    clocks_[clock] = off;
+  }
+  if (what.args[wait_id].empty() || !admission_model::has_to_wait(said)) return;
+  auto& seen = waits_[at.index];
+  if (seen.id != said.items[4].text) {
+    seen = {said.items[4].text, INT64_MAX, INT64_MAX, 0};
+    // A snapshot of a node that waits: it may come back after the node has voted.
+    if (the.outages && the.has(fault::node_rollback) && random_.chance(500)) at.save();
+  }
+  seen.node_off_least = std::min(seen.node_off_least, off);
+  seen.client_off_least = std::min(seen.client_off_least, offset_in(what.args[wall], time.now()));
+  seen.looked_at = time.now();
+}
+
+// What a rejoin rests on, and what it does not.
+void world::observe_admission(node& at, const script_request& what) {
+  constexpr std::size_t wall = 3, floor = 5;
+  const auto seen = std::exchange(waits_[at.index], {});
+  if (seen.id.empty()) return;  // another has let it in
+  const auto ttl = the.max_ttl.count();
+  const auto forgot_at = forgot_at_[at.index];
+  // A wait that is cut short by two clocks that are wrong by as much each. A look that was held up
+  // counts as a clock that is behind.
+  const auto node_stepped = at.wall_us() * microsecond - time.now() - seen.node_off_least;
+  const auto clients_apart = offset_in(what.args[wall], time.now()) - seen.client_off_least;
+  const auto missing = forgot_at + ttl - time.now();
+  const auto excused = std::min(node_stepped, clients_apart) + ttl / 100 + 2 * millisecond;
+  if (missing > 0 && missing <= excused) judge.exclusion_void_until(forgot_at + ttl * 6 / 5);
+  // Where too few were intact, the order of tokens rests on the clocks of those that were asked.
+  const auto least = stores::redis::read_number(what.args[floor]);
+  if (least == 0) return;
+  note_clocks();
+  const auto above = core::least_counter({}, the.max_ttl);
+  const auto read = clocks_.find(least - above);
+  const auto apart_max = std::min<instant>(core::clocks_apart_max.count(), ttl);
+  if (read == clocks_.end() || read->second < clock_peak_ - apart_max) judge.tokens_void();
+}
+
+// When nothing has gone wrong for long enough, no node waits that clients look after.
+void world::check_all_vote(instant nothing_wrong_since) {
+  for (const auto& one : nodes_) {
+    const auto& seen = waits_[one->index];
+    const bool looked_after =
+        seen.looked_at > time.now() - 2 * second && forgot_at_[one->index] < nothing_wrong_since;
+    if (busy_workers_ == 0 || seen.id.empty() || !looked_after || !one->up()) continue;
+    judge.broken("liveness", one->name + " does not vote yet, though nothing went wrong any more");
+  }
+}
+
 bool world::votes(node& which) {
   const auto* found = which.data.find(stores::redlock::record_key, which.wall_us() / 1000);
   if (found == nullptr) return false;
@@ -102,7 +169,7 @@ bool world::votes(node& which) {
 // What a client has given back is gone from every node, now that all can be reached.
 void world::check_given_back() {
   for (const auto& one : nodes_) {
-    if (one->rolled_back) continue;
+    if (one->rolled_back || !one->up()) continue;
     for (std::size_t lock = 0; lock < the.locks; ++lock) {
       const auto id = one->owner_of(keys_of(lock).lock);
       if (!id || !is_given_back(lock, *id)) continue;

@@ -24,8 +24,9 @@ inline constexpr std::chrono::milliseconds patience{3'000};
     std::string_view url, std::chrono::milliseconds timeout = patience);
 
 // Lets every node vote at once: those of a new set, and those that were restarted or lost their
-// data, which otherwise wait for max_ttl. You vouch that no lock is held on the set, and that
-// no client is asking for one: otherwise a lock may get a second holder. Every node has to answer. Does nothing to a set that works already.
+// data, which otherwise wait for max_ttl. You vouch that no lock is held on the set, and that no
+// client is asking for one: otherwise a lock may get a second holder. Every node has to answer.
+// Does nothing to a set that works already.
 [[nodiscard]] HOLDFAST_API result<void> init(std::string_view url,
                                              std::chrono::milliseconds timeout = patience);
 

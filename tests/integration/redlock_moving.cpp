@@ -37,10 +37,7 @@ class RedlockMoving : public testing::Test {
       some.push_back(servers.where()[i]);
     return some;
   }
-  void begin(const std::string& url) const {
-    const auto ok = redlock::init(url, long_time);
-    ASSERT_TRUE(ok) << ok.error().message;
-  }
+  void begin(const std::string& url) { servers.begin(url); }
   [[nodiscard]] static bool votes(const std::string& url, std::size_t node) {
     const auto seen = redlock::status(url);
     return seen && seen->at(node).votes;

@@ -46,7 +46,7 @@ redlock_model::redlock_model(network& net, process& in, const quorum_set& set,
     if (admission_model::has_to_wait(said)) look_after_nodes();
   };
   const auto dropped = [this](const script_request& release) {
-    linger(*core::owner_id::parse(release.args[0]));
+    if (const auto id = core::owner_id::parse(release.args[0])) linger(*id);
     if (const auto waiter = core::owner_id::parse(release.args[1].substr(0, 32))) {
       lingering_.insert(*waiter);
     }
@@ -97,13 +97,20 @@ redlock_model::call redlock_model::raise_call(std::size_t lock, const core::owne
                      true});
 }
 
+redlock_model::call redlock_model::leave_call(std::size_t lock, std::string_view entry) const {
+  const auto& keys = quorum_keys_of(lock);
+  return std::make_shared<script_request>(script_request{
+      scripts_.release, {keys.lock, keys.queue}, {"", std::string{entry}, "0"}, true});
+}
+
 redlock_model::call redlock_model::release_call(std::size_t lock, const core::owner_id& id,
-                                                std::string_view leaves_as) const {
+                                                std::string_view leaves_as, turn whose) const {
   const auto& keys = quorum_keys_of(lock);
   return std::make_shared<script_request>(
       script_request{scripts_.release,
                      {keys.lock, keys.queue},
-                     {std::string{id.text()}, std::string{leaves_as}, std::string{turn_ms}},
+                     {std::string{id.text()}, std::string{leaves_as},
+                      whose == turn::next ? std::string{turn_ms} : "0"},
                      true});
 }
 
@@ -119,8 +126,9 @@ void redlock_model::give_back(std::size_t node, call what, core::time_point give
 }
 
 void redlock_model::give_back_everywhere(std::size_t lock, const core::owner_id& id,
-                                         std::string_view leaves_as, core::time_point give_up) {
-  const auto what = release_call(lock, id, leaves_as);
+                                         std::string_view leaves_as, turn whose,
+                                         core::time_point give_up) {
+  const auto what = release_call(lock, id, leaves_as, whose);
   for (std::size_t i = 0; i < set_.nodes.size(); ++i)
     give_back(i, what, give_up);
 }
@@ -205,7 +213,7 @@ void redlock_model::read_verdict(std::size_t lock, stores::attempt& who, vote_mo
   if (why.code == errc::outcome_unknown) mine.unanswered.push_back(who.id);
   // It may not be asked again, nor withdrawn: some nodes may have it in their queue.
   if (const auto entry = stop_waiting(mine); !entry.empty()) {
-    give_back_everywhere(lock, who.id, entry, core::after(in_.now(), who.ttl));
+    give_back_everywhere(lock, who.id, entry, turn::nobodys, core::after(in_.now(), who.ttl));
   }
   if (why.code == errc::store_loading) return done(core::answer{core::not_yet{std::move(why)}});
   done(fail(std::move(why)));
@@ -231,9 +239,9 @@ void redlock_model::withdraw(std::size_t lock, stores::attempt& who, core::time_
   if (without_.withdrawing) return done(core::removal::gone);
   const auto give_up = core::after(in_.now(), who.ttl);
   for (const auto& id : mine.unanswered)
-    give_back_everywhere(lock, id, {}, give_up);
+    give_back_everywhere(lock, id, {}, turn::nobodys, give_up);
   const auto asked = question(calls_);
-  const auto leave = release_call(lock, who.id, entry);
+  const auto leave = release_call(lock, who.id, entry, turn::nobodys);
   for (std::size_t i = 0; i < set_.nodes.size(); ++i)
     asked->ask(i, leave, give_up);
   asked->gather(until, [this, done = std::move(done)](const auto& answers) {
@@ -250,7 +258,7 @@ void redlock_model::release(std::size_t lock, const core::owner_id& id, core::ti
   // A node that is away now must not have it when it comes back.
   const auto give_up = core::after(in_.now(), set_.max_ttl);
   const auto asked = question(calls_);
-  const auto what = release_call(lock, id, {});
+  const auto what = release_call(lock, id, {}, turn::next);
   for (std::size_t i = 0; i < set_.nodes.size(); ++i) {
     if (without_.owed_release) {
       asked->ask(i, what);
@@ -282,7 +290,7 @@ void redlock_model::release(std::size_t lock, const core::owner_id& id, core::ti
 void redlock_model::release_later(std::size_t lock, const core::owner_id& id,
                                   core::time_point give_up) {
   locks_[lock].held.erase(id);
-  give_back_everywhere(lock, id, {}, give_up);
+  give_back_everywhere(lock, id, {}, turn::next, give_up);
 }
 
 // ---- renewing ----------------------------------------------------------------------------------

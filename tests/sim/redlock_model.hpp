@@ -68,8 +68,9 @@ class redlock_model final : public client_model, public voter_calls {
                                   std::uint64_t proposal, const queued_waiter* waiter,
                                   bool asked_before) const;
   call raise_call(std::size_t lock, const core::owner_id& id, std::uint64_t to) const override;
-  call release_call(std::size_t lock, const core::owner_id& id,
-                    std::string_view leaves_as) const override;
+  call leave_call(std::size_t lock, std::string_view entry) const override;
+  call release_call(std::size_t lock, const core::owner_id& id, std::string_view leaves_as,
+                    turn whose) const override;
   void give_back(std::size_t node, call what, core::time_point give_up) override;
   bool holds(std::size_t lock, const core::owner_id& id) const override {
     return locks_[lock].held.contains(id);
@@ -91,7 +92,7 @@ class redlock_model final : public client_model, public voter_calls {
   void begin_to_wait(waiting& mine);
   [[nodiscard]] std::string stop_waiting(waiting& mine);
   void give_back_everywhere(std::size_t lock, const core::owner_id& id, std::string_view leaves_as,
-                            core::time_point give_up);
+                            turn whose, core::time_point give_up);
   [[nodiscard]] std::size_t majority() const { return core::majority_of(set_.nodes.size()); }
   [[nodiscard]] std::shared_ptr<question_model> question(const round_model::lines& on) const {
     return std::make_shared<question_model>(in_, on, set_.node_timeout);

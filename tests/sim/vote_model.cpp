@@ -131,9 +131,19 @@ void vote_model::perform(const core::quorum_machine::steps& steps) {
   }
 }
 
-void vote_model::release(std::size_t node, std::string_view leaves_as) {
-  client_.give_back(node, client_.release_call(who_.lock, who_.id, leaves_as),
+void vote_model::release(std::size_t node) {
+  client_.give_back(node, client_.release_call(who_.lock, who_.id, {}, voter_calls::turn::nobodys),
                     core::after(in().now(), ttl_));
+}
+
+void vote_model::leave_queue(std::size_t node) {
+  const auto entry = who_.waiter->entry();
+  const bool granted = machine_.decided() && !machine_.over();
+  client_.give_back(
+      node,
+      granted ? client_.leave_call(who_.lock, entry)
+              : client_.release_call(who_.lock, who_.id, entry, voter_calls::turn::nobodys),
+      core::after(in().now(), ttl_));
 }
 
 void vote_model::give_back() {
@@ -145,7 +155,7 @@ void vote_model::give_back() {
 
 void vote_model::leave_queues() {
   for (std::size_t i = 0; i < all().size(); ++i) {
-    if (machine_.is_out(i)) release(i, who_.waiter->entry());
+    if (machine_.is_out(i)) leave_queue(i);
   }
 }
 
@@ -199,7 +209,7 @@ void vote_model::take(std::size_t node, core::vote v) {
   const bool followed =
       tell([&](auto& machine) { return machine.on_vote(node, std::move(v), in().now()); });
   // It was served elsewhere meanwhile, or gave up.
-  if (may_be_queued && who_.waiter->done) release(node, who_.waiter->entry());
+  if (may_be_queued && who_.waiter->done) leave_queue(node);
   // Granted here after it was given back.
   if (grants && !followed && !client_.holds(who_.lock, who_.id) && !without_.late_release) {
     release(node);

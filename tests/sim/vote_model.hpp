@@ -9,6 +9,7 @@
 #include "sim/round_model.hpp"
 #include "stores/redlock/node_set.hpp"
 #include "stores/redlock/queue_entry.hpp"
+#include "stores/redlock/redlock_lock.hpp"
 
 namespace holdfast::sim {
 
@@ -25,8 +26,12 @@ class voter_calls {
 
   [[nodiscard]] virtual call raise_call(std::size_t lock, const core::owner_id& id,
                                         std::uint64_t to) const = 0;
+  // As redlock_lock: an attempt hands a turn on if it was granted, and one that was gives nothing
+  // back by leaving a queue.
+  using turn = stores::redlock::redlock_lock::turn;
+  [[nodiscard]] virtual call leave_call(std::size_t lock, std::string_view entry) const = 0;
   [[nodiscard]] virtual call release_call(std::size_t lock, const core::owner_id& id,
-                                          std::string_view leaves_as) const = 0;
+                                          std::string_view leaves_as, turn whose) const = 0;
   virtual void give_back(std::size_t node, call what, core::time_point give_up) = 0;
   [[nodiscard]] virtual bool holds(std::size_t lock, const core::owner_id& id) const = 0;
   virtual void acquire_sent(const core::owner_id& id) = 0;
@@ -63,7 +68,8 @@ class vote_model final : public round_model {
   template <class Event>
   bool tell(Event event);
   void perform(const core::quorum_machine::steps& steps);
-  void release(std::size_t node, std::string_view leaves_as = {});
+  void release(std::size_t node);
+  void leave_queue(std::size_t node);
   void send_acquire(std::size_t node);
   [[nodiscard]] bool resends(std::size_t node);
   void take(std::size_t node, core::vote v);

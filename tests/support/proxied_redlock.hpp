@@ -22,8 +22,7 @@ class proxied_redlock {
       proxies_.push_back(
           std::make_unique<fault_proxy>(servers[i].where(), fault_proxy::listen_on::tcp));
     }
-    const auto ok = redlock::init(url(), std::chrono::seconds{20});
-    EXPECT_TRUE(ok) << ok.error().message;
+    servers.begin(url());
   }
 
   [[nodiscard]] fault_proxy& operator[](std::size_t i) { return *proxies_[i]; }

@@ -15,12 +15,13 @@ redlock_nodes::redlock_nodes(std::size_t count, const redlock_nodes_options& opt
   each.tcp = true;
   for (std::size_t i = 0; i < count; ++i)
     servers_.push_back(std::make_unique<redis_server>(each));
-  if (!options.init) return;
+  if (options.init) begin(url());
+}
+
+void redlock_nodes::begin(const std::string& url) {
   // A slow machine may take its time.
-  const auto ok = redlock::init(url(), std::chrono::seconds{20});
+  const auto ok = redlock::init(url, std::chrono::seconds{20});
   if (!ok) throw std::runtime_error{"redlock::init: " + ok.error().message};
-  // Nobody was granted anything here before. Without this, acquires would be raised for a second or
-  // more: their proposals are below what nodes that were let in begin with.
   for (const auto& one : servers_)
     (void)one->command({"HDEL", "holdfast:{redlock}:node", "floor"});
 }

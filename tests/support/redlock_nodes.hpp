@@ -23,6 +23,9 @@ class redlock_nodes {
  public:
   explicit redlock_nodes(std::size_t count, const redlock_nodes_options& options = {});
 
+  // Lets them vote at once, as the set of this URL, and forgets that tokens may have been granted
+  // before: without that, acquires are raised for a second or more.
+  void begin(const std::string& url);
   [[nodiscard]] std::size_t size() const noexcept { return servers_.size(); }
   [[nodiscard]] redis_server& operator[](std::size_t i) { return *servers_[i]; }
   [[nodiscard]] std::string url() const { return url_with(query_); }

@@ -116,6 +116,12 @@ request redlock_lock::release_request(const core::owner_id& id, std::string_view
   return {scripts::release, keys, args};
 }
 
+request redlock_lock::leave_request(std::string_view entry) const {
+  const std::array<std::string_view, 2> keys{key_, queue_key_};
+  const std::array<std::string_view, 3> args{"", entry, "0"};
+  return {scripts::release, keys, args};
+}
+
 void redlock_lock::begin_to_wait(const attempt& who, memory& mine) const {
   if (mine.ticket.empty()) mine.ticket = std::to_string(wall_us());
   mine.waiter = std::make_shared<queued_waiter>(runtime::fresh_owner(), set_->turns().inbox(),

@@ -66,6 +66,9 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   // `leaves_as`: the entry of a waiter that leaves the queue; empty: none.
   [[nodiscard]] request release_request(const core::owner_id& id, std::string_view leaves_as,
                                         turn whose) const;
+  // For a waiter whose attempt was granted: it leaves the queue, and nothing is given back. A node
+  // whose answer was lost may have voted for it; its lease counts that vote, and releases it.
+  [[nodiscard]] request leave_request(std::string_view entry) const;
 
  private:
   struct memory;

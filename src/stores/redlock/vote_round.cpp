@@ -61,10 +61,20 @@ void vote_round::perform(const core::quorum_machine::steps& steps) {
   }
 }
 
-void vote_round::release(std::size_t node, const std::string& leaves_as) {
-  const auto what = lock_->release_request(id_, leaves_as, redlock_lock::turn::nobodys);
+void vote_round::send_for_sure(std::size_t node, const request& what) {
   set_->nodes()[node].calls->send_for_sure(what, core::after(runtime::now(), ttl_), nullptr);
   set_->watch_replies();
+}
+
+void vote_round::release(std::size_t node) {
+  send_for_sure(node, lock_->release_request(id_, {}, redlock_lock::turn::nobodys));
+}
+
+void vote_round::leave_queue(std::size_t node) {
+  const auto entry = waiter_->entry();
+  const bool granted = decided() && !is_over();
+  send_for_sure(node, granted ? lock_->leave_request(entry)
+                              : lock_->release_request(id_, entry, redlock_lock::turn::nobodys));
 }
 
 void vote_round::give_back() {
@@ -87,7 +97,7 @@ void vote_round::leave_queues() {
     }
   }
   for (const auto node : where)
-    release(node, waiter_->entry());
+    leave_queue(node);
 }
 
 void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
@@ -107,7 +117,7 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
   const bool followed =
       tell([&](auto& machine) { return machine.on_vote(node, std::move(v), runtime::now()); });
   // It was served elsewhere meanwhile, or gave up.
-  if (may_be_queued && waiter_->done) release(node, waiter_->entry());
+  if (may_be_queued && waiter_->done) leave_queue(node);
   // Granted here after it was given back: a node that had to be sent the script itself may have run
   // the release before it.
   if (grants && !followed && !lock_->holds(id_)) release(node);

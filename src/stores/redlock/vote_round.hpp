@@ -50,7 +50,9 @@ class vote_round final : public round {
   template <class Event>
   bool tell(Event event);
   void perform(const core::quorum_machine::steps& steps);
-  void release(std::size_t node, const std::string& leaves_as = {});
+  void send_for_sure(std::size_t node, const request& what);
+  void release(std::size_t node);
+  void leave_queue(std::size_t node);
 
   const std::shared_ptr<node_set> set_;
   const std::shared_ptr<redlock_lock> lock_;

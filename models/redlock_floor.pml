@@ -17,8 +17,8 @@
  * Adversary  moves each clock within that; loses nodes LOSSES times; chooses proposals, who votes,
  *            and who answers.
  * Asserted   tokens rise.
- * Limits     512 MB. Attempts one at a time: redlock_rejoin.pml has them at once, and relies on what
- *            is shown here: a floor is above every counter from before the wait.
+ * Limits     1 GB. Attempts one at a time: redlock_rejoin.pml has them at once, and relies on
+ *            what is shown here: a floor is above every counter from before the wait.
  *
  * Mutants    NO_SLACK       way 2 begins at the highest clock
  *            OWN_CLOCK_HALF way 2 begins at the clock + max(0, AHEAD - MAX_TTL)

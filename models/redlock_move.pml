@@ -17,12 +17,12 @@
  *            another wait than the client saw, or carries the other list, by
  *              way 1: with the counters of N/2 + 1 intact nodes of its list. Of the new list, only
  *                nodes that are complete count;
- *              way 2: if a majority answers, nodes that carry the other list not counted; not if one
- *                of those answers, or one that is not complete, unless one that carries the new list
- *                and is complete does. (An old list that was moved to itself, and is complete, does
- *                not outvote the new one.) Its counters begin above all of before the wait, as in
- *                redlock_rejoin.pml. There counters are read one by one, and a node is let
- *                in later; here both are one step, with SLOW two.
+ *              way 2: if a majority answers, nodes that carry the other list not counted; not if
+ *                one of those answers, or one that is not complete, unless one that carries the new
+ *                list and is complete does. (An old list that was moved to itself, and is complete,
+ *                does not outvote the new one.) Its counters begin above all of before the wait, as
+ *                in redlock_rejoin.pml. There counters are read one by one, and a node is let in
+ *                later; here both are one step, with SLOW two.
  *            With ADDED, the lists are of three and of four nodes, with REMOVED of four and of
  *            three; with TWO_OF_FIVE, two of five are replaced at once.
  * Time       max_ttl has passed: whatever counts from before the wait began is over: attempts, and
@@ -51,8 +51,10 @@
  *            DROPS_KEYS           changing over clears the node's keys
  *            DROPS_COUNTERS       or its counters, as deleting its record would
  *            FIVE_TO_THREE        two of five are removed at once: 3 + 2 nodes need not meet
- *            FORGOTTEN            no mutant of the rules, but without what is assumed: a majority of
- *                                 the old list does not know of the move, and goes on
+ *            FORGOTTEN            no mutant of the rules, but without what is assumed: a majority
+ *                                 of the old list does not know of a complete move, and goes on
+ *            FORGOTTEN_BETWEEN    the same, after nodes began their wait anew, before `complete`:
+ *                                 meanwhile the old list grants, and is changed over again
  */
 #define ATTEMPTS 2
 #define PROPOSAL_MAX 2
@@ -240,14 +242,21 @@ end:
 #define LOST(n) losses++; key[n] = 0; DROP(intact, n); BEGIN_WAIT(n)
 #define FORGETS(n) \
   LOST(n); counter[n] = 0; DROP(carry_old, n); DROP(carry_new, n); DROP(complete, n)
-#if defined(FORGOTTEN) || defined(MAJORITY_NOT_MOVED)
+#ifdef MAJORITY_NOT_MOVED
 #define KNOWN(knows) 1
 #else
 #define KNOWN(knows) (COUNT((OLD & ~(knows))) < OLD_MAJORITY)
 #endif
 /* Nodes that stay are alike. */
 #define MAY_LOSE(n) (losses < LOSSES && HAS((OLD | NEW), n) && (n == 0 || !STAYS_IN(n)))
-#define MAY_FORGET(n) (MAY_LOSE(n) && ((begun | complete) == 0 || KNOWN(carry_new & ~(1 << n))))
+#if defined(FORGOTTEN)
+#define FREELY (begun == 0 || complete)
+#elif defined(FORGOTTEN_BETWEEN)
+#define FREELY (complete == 0)
+#else
+#define FREELY ((begun | complete) == 0)
+#endif
+#define MAY_FORGET(n) (MAY_LOSE(n) && (FREELY || KNOWN(carry_new & ~(1 << n))))
 #define LOSE(n) \
   :: d_step { MAY_LOSE(n) && HAS(intact, n) -> LOST(n) } \
   :: d_step { MAY_FORGET(n) -> FORGETS(n) } \
@@ -279,7 +288,8 @@ end:
 #define ANSWER(list) COUNT((answers & ~OTHERS(list)))
 #define MAY_CARRY(n, list) !HAS(OTHERS(list), n)
 #define FORGET(n) \
-  floor[n] = 0; let_in_to[n] = 0; recovered[n] = 0; lease_from_before[n] = 0; round_from_before[n] = 0
+  floor[n] = 0; let_in_to[n] = 0; recovered[n] = 0; \
+  lease_from_before[n] = 0; round_from_before[n] = 0
 #define ENTER(n) \
   LIFT(counter[n], recovered[n]); \
   if \

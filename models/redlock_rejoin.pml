@@ -28,7 +28,7 @@
  *            wait or are read; chooses who answers, proposals, and which of them a node believes;
  *            delays requests, also of attempts that are over; loses replies.
  * Asserted   at most one attempt holds the lock; tokens in real-time order, none twice.
- * Limits     2.5 GB. Two losses; with CLOCKLESS or INIT, one. That nodes do not believe a proposal:
+ * Limits     2.5 GB. Two losses; with INIT, one. That nodes do not believe a proposal:
  *            redlock_tokens.pml.
  *
  * Mutants    NO_QUARANTINE       the node that may have forgotten votes on

@@ -16,8 +16,8 @@
  *            are apart. So it takes both to cut it short: a client's clock that is ahead, or behind
  *            that of the others, is not enough, nor a step of the node's. That is the wait from the
  *            latest loss to the reading of the counters, hence also to the letting in.
- *            If the first client, whose clock is right, comes by at each tick, then the wait is over
- *            MAX_TTL after the first time, or after the node's clock was last set.
+ *            If the first client, whose clock is right, comes by at each tick, then the wait is
+ *            over MAX_TTL after the first time, or after the node's clock was last set.
  * Limits     512 MB.
  *
  * Mutants    NODE_ONLY      only the node's clock must be past its start
@@ -27,7 +27,7 @@
  *            RAN_ON         the start of the wait is kept over a loss
  *            NODE_STAYS     a node's clock below its start does not move that start
  *            CLIENT_STAYS   a client's clock below its start does not move that start
- *            CUT_AT_ALL     no mutant of the rule, but of what is asserted: that nothing cuts it short
+ *            CUT_AT_ALL     no mutant of the rule, but asserted is that nothing cuts it short
  */
 #ifndef MAX_TTL
 #define MAX_TTL 2

@@ -3,12 +3,12 @@
  * Modelled   three nodes, each with a counter and a clock. An attempt is granted in one step: a
  *            majority that votes is asked for a proposal, each node takes it if it is above its
  *            counter and at most AHEAD above its clock; fresh on all: that is the token; otherwise
- *            they are raised to the highest counter that was answered, plus one. A node that is lost
- *            has no counter, and waits until its own clock is MAX_TTL past where it was. Then it
- *            rejoins with the counters of two that vote (way 1), or of another node that answers,
- *            and at least the higher of their two clocks + max(0, 2 AHEAD - MAX_TTL) (way 2). With
- *            INIT, nodes that wait are let in at once, with the highest counter of all, and at least
- *            the highest clock of all + max(AHEAD, 2 AHEAD - MAX_TTL).
+ *            they are raised to the highest counter that was answered, plus one. A node that is
+ *            lost has no counter, and waits until its own clock is MAX_TTL past where it was. Then
+ *            it rejoins with the counters of two that vote (way 1), or of another node that
+ *            answers, and at least the higher of their two clocks + max(0, 2 AHEAD - MAX_TTL) (way
+ *            2). With INIT, nodes that wait are let in at once, with the highest counter of all,
+ *            and at least the highest clock of all + max(AHEAD, 2 AHEAD - MAX_TTL).
  * Time       the unit of tokens and of clocks is the same. A raise takes one unit of every clock.
  *            (In truth it takes many: a unit is a microsecond. The protocol adds a second to each
  *            of these floors, for what happens in the same moment.)

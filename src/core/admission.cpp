@@ -33,6 +33,7 @@ bool is_half_moved(std::span<const node_report> nodes) {
   return goes_on || (begun && !done);
 }
 
+constexpr duration ahead_max = believed_ahead_max + clocks_apart_max;
 // One second more for the tokens that raises add to the highest, one each.
 constexpr duration raises_add_max = std::chrono::seconds{1};
 
@@ -64,12 +65,11 @@ counter_source admission::judge(std::span<const node_report> nodes, time_point n
 }
 
 std::uint64_t least_counter(std::span<const node_report> answering, duration max_ttl) {
-  constexpr duration ahead = believed_ahead_max + clocks_apart_max;
-  return ahead_of_clocks(answering, std::max(duration::zero(), ahead - max_ttl));
+  return ahead_of_clocks(answering, std::max(duration::zero(), ahead_max - max_ttl));
 }
 
-std::uint64_t least_counter_at_once(std::span<const node_report> all) {
-  return ahead_of_clocks(all, believed_ahead_max);
+std::uint64_t least_counter_at_once(std::span<const node_report> all, duration max_ttl) {
+  return ahead_of_clocks(all, std::max(believed_ahead_max, ahead_max - max_ttl));
 }
 
 }  // namespace holdfast::core

@@ -88,7 +88,9 @@ inline constexpr duration clocks_apart_max = std::chrono::seconds{30};
 // After a wait: the last vote that was forgotten is a wait old.
 [[nodiscard]] std::uint64_t least_counter(std::span<const node_report> answering, duration max_ttl);
 // Without one, of all nodes: the one that believed the last token is among them, and so is its
-// clock. Not more than needed: a loss after this must still find its way above it.
-[[nodiscard]] std::uint64_t least_counter_at_once(std::span<const node_report> all);
+// clock. It covers what least_counter() gave, too. Not more than needed: a loss after this must
+// still find its way above it.
+[[nodiscard]] std::uint64_t least_counter_at_once(std::span<const node_report> all,
+                                                  duration max_ttl);
 
 }  // namespace holdfast::core

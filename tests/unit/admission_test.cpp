@@ -110,7 +110,7 @@ TEST(Admission, LossAfterInitFindsItsWayAboveIt) {
     return node_report{standing::restarted, move::none, false, {}, {}, clock};
   };
   // One node is 30 s ahead of the others, and dead after `init`.
-  const auto init = core::least_counter_at_once(nodes{at(100s), at(70s), at(70s)});
+  const auto init = core::least_counter_at_once(nodes{at(100s), at(70s), at(70s)}, max_ttl);
   const auto looks = max_ttl + 1s;  // the wait, and the second look
   EXPECT_GT(core::least_counter(nodes{at(70s + looks), at(70s + looks), away}, max_ttl), init);
 }
@@ -132,7 +132,8 @@ TEST(Admission, LeastCounterIsAboveWhatNodesBelievedThatForgot) {
   EXPECT_EQ(core::least_counter(all, 60s), us(1021s)) << "a wait old: nothing jumps";
   EXPECT_EQ(core::least_counter(all, 10min), us(1021s));
   EXPECT_EQ(core::least_counter(all, 1s), us(1020s + 59s + 1s));
-  EXPECT_EQ(core::least_counter_at_once(all), us(1020s + 31s));
+  EXPECT_EQ(core::least_counter_at_once(all, 60s), us(1020s + 31s));
+  EXPECT_EQ(core::least_counter_at_once(all, 1s), us(1020s + 60s)) << "or below what is above";
 }
 
 }  // namespace holdfast::test

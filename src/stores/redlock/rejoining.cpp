@@ -131,7 +131,8 @@ record_script look_script(const set_identity& set, std::size_t node, millisecond
 
 record_script vouched_script(const set_identity& set, std::size_t node, milliseconds wall,
                              std::span<const node_standing> all) {
-  return admit_script(set, node, wall, {}, core::least_counter_at_once(reports_of(all)),
+  return admit_script(set, node, wall, {},
+                      core::least_counter_at_once(reports_of(all), set.max_ttl),
                       highest_counters(all, is_of_the_set));
 }
 

@@ -80,7 +80,10 @@ std::pair<waiting_line::kind, std::string> waiting_line::look() {
 void waiting_line::show(kind what, const std::string& text) {
   bool& said = what == kind::held ? said_held_ : said_away_;
   const std::string line = "holdfast: " + text;
-  if (rewrites_) {
+  // What is wrong with a store, and what helps, is longer than a line: it is said in full once.
+  if (rewrites_ && what == kind::away && !said) {
+    std::fputs(("\r\033[K" + line + "\n").c_str(), stderr);
+  } else if (rewrites_) {
     std::fputs(("\r\033[K" + fit(line)).c_str(), stderr);
   } else if (!said) {
     std::fputs((line + "\n").c_str(), stderr);

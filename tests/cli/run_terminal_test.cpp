@@ -1,5 +1,6 @@
 // `holdfast run` on a terminal: the command can be talked to, interrupted, suspended and resumed.
 #include "cli_test.hpp"
+#include "support/redlock_nodes.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -81,6 +82,20 @@ TEST_F(CliTerminal, ControlCWhileWaitingEndsTheScriptToo) {
     EXPECT_EQ(script.wait_exit(), died_of(SIGINT)) << verb;
     EXPECT_FALSE(contains(script.stdout_text(), "next")) << script.stdout_text();
   }
+}
+
+// Why it waits, until when, and what helps do not fit into a line of a terminal.
+TEST_F(CliTerminal, WaitForASetThatDoesNotVoteYetIsExplainedInFull) {
+  redlock_nodes set{3, {.init = false}};
+  auto narrow = on_terminal(
+      {"bash", "-c",
+       "stty cols 40; exec " HOLDFAST_BINARY " run a --store '" + set.url() + "' -- true"});
+  narrow.env["TERM"] = "xterm";
+  child_process waits{narrow};
+  EXPECT_TRUE(waits.wait_for_output("votes in "));
+  EXPECT_TRUE(waits.wait_for_output("`holdfast redlock init`"));
+  waits.signal(SIGINT);
+  EXPECT_EQ(waits.wait_exit(), died_of(SIGINT));
 }
 
 TEST_F(CliTerminal, ACommandThatCatchesControlCLetsTheScriptGoOn) {

@@ -101,6 +101,7 @@ failure too_few(std::size_t known, std::span<const node_view> views) {
   }
   const bool passes = waiting > 0 && known + waiting >= core::majority_of(views.size());
   if (passes && why.code != errc::incompatible) why.code = errc::store_loading;
+  if (why.code == errc::store_loading) why.message = "no majority votes yet";
   why.message += "; " + core::by_node(why.nodes);
   if (why.code == errc::store_loading) why.message += init_advice;
   return why;

@@ -40,10 +40,15 @@ bool votes(const redlock_nodes& set, std::size_t node) {
   return seen && (*seen)[node].votes;
 }
 
+// False also while too few nodes answer, as may be on a slow machine.
 bool in_quarantine(client& looks, std::size_t node, const std::string& because) {
-  const auto seen = looks.status("orders").nodes.at(node);
-  return seen.is == lock_on_node::state::quarantined &&
-         seen.said.find(because) != std::string::npos;
+  bool is = false;
+  (void)thrown_by([&] {
+    const auto seen = looks.status("orders").nodes.at(node);
+    is =
+        seen.is == lock_on_node::state::quarantined && seen.said.find(because) != std::string::npos;
+  });
+  return is;
 }
 
 // The counter of a lock on one node; 0 if it has none.
@@ -250,7 +255,9 @@ TEST(RedlockAmnesia, LostSecondGivesANaiveLockTwoHolders) {
   EXPECT_TRUE(naive.lock(60s)) << "both hold it";
 }
 
-TEST(RedlockAmnesia, NodeThatLostItsLastSecondDoesNotVote) {
+// It forgets a vote, and is started again with what `settings` adds. Another vote is gone as well:
+// if the node voted at once, there would be a second holder.
+void node_that_lost_its_last_second_does_not_vote(const std::string& settings) {
   redlock_nodes set{3, everysec};
   client a{set.url(), {.lock = {.ttl = 60'000ms}}};
   client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
@@ -258,6 +265,7 @@ TEST(RedlockAmnesia, NodeThatLostItsLastSecondDoesNotVote) {
   forget_what_happens_in(set[0], [&] {
     held = a.mutex("orders").try_acquire(patience);
     ASSERT_TRUE(held && set.await_all_holding("orders"));
+    std::ofstream{set[0].folder() / "redis.conf", std::ios::app} << settings;
   });
   EXPECT_EQ(set[0].command({"EXISTS", "orders"}), "0");
   (void)set[1].command({"DEL", "orders"});
@@ -268,26 +276,13 @@ TEST(RedlockAmnesia, NodeThatLostItsLastSecondDoesNotVote) {
   EXPECT_FALSE(votes(set, 0));
 }
 
-// Today's settings say nothing about what happened before: it lost its tail on everysec, and was
-// started again with always.
+TEST(RedlockAmnesia, NodeThatLostItsLastSecondDoesNotVote) {
+  node_that_lost_its_last_second_does_not_vote("");
+}
+
+// Today's settings say nothing about what happened before.
 TEST(RedlockAmnesia, NodeThatIsSafeNowMayHaveLostSomethingBefore) {
-  redlock_nodes set{3, everysec};
-  client a{set.url(), {.lock = {.ttl = 60'000ms}}};
-  client b{set.url(), {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms}};
-  std::optional<lease> held;
-  forget_what_happens_in(set[0], [&] {
-    held = a.mutex("orders").try_acquire(patience);
-    ASSERT_TRUE(held && set.await_all_holding("orders"));
-    std::ofstream{set[0].folder() / "redis.conf", std::ios::app} << "appendfsync always\n";
-  });
-  ASSERT_NE(set[0].command({"CONFIG", "GET", "appendfsync"}).find("always"), std::string::npos);
-  ASSERT_EQ(set[0].command({"EXISTS", "orders"}), "0");
-  (void)set[1].command({"DEL", "orders"});
-  EXPECT_TRUE(eventually([&] { return in_quarantine(b, 0, "restarted"); }));
-  for (int i = 0; i < 5; ++i) {
-    (void)thrown_by([&] { EXPECT_FALSE(b.mutex("orders").try_acquire(100ms)) << "two holders"; });
-  }
-  EXPECT_FALSE(votes(set, 0));
+  node_that_lost_its_last_second_does_not_vote("appendfsync always\n");
 }
 
 // Minutes slow at boot, and set right a moment later: by its clock the wait is over at once.

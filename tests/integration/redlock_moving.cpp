@@ -54,6 +54,23 @@ class RedlockMoving : public testing::Test {
     return {.lock = {.ttl = 60'000ms}, .unreachable_limit = 1ms};
   }
 
+  using proxies_of_nodes = std::vector<std::unique_ptr<fault_proxy>>;
+  [[nodiscard]] proxies_of_nodes in_front_of_four() {
+    proxies_of_nodes all;
+    for (std::size_t i = 0; i < 4; ++i) {
+      all.push_back(std::make_unique<fault_proxy>(servers[i].where(), fault_proxy::listen_on::tcp));
+    }
+    return all;
+  }
+  // The first two of them, and another one.
+  [[nodiscard]] static std::string list_of(const proxies_of_nodes& all, std::size_t third,
+                                           const std::string& query) {
+    std::string text = "redlock://";
+    for (const std::size_t i : {std::size_t{0}, std::size_t{1}, third})
+      text += (i == 0 ? "" : ",") + all[i]->url().substr(std::string_view{"redis://"}.size());
+    return text + "?" + query;
+  }
+
   redlock_nodes servers{6, {.init = false}};
 };
 
@@ -247,16 +264,9 @@ TEST_F(RedlockMoving, TwoMovesAtOnceAreRefused) {
 // Stopped after one node of three: the old list still works, the new one does not, and neither
 // gives away what the other has given.
 TEST_F(RedlockMoving, StoppedHalfwayIsFinishedByDoingItAgain) {
-  std::vector<std::unique_ptr<fault_proxy>> proxies;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < 4; ++i) {
-    proxies.push_back(
-        std::make_unique<fault_proxy>(servers[i].where(), fault_proxy::listen_on::tcp));
-    names.push_back(proxies[i]->url().substr(std::string_view{"redis://"}.size()));
-  }
-  const std::string query = "?node_timeout=1000&epoch=";
-  const auto from = "redlock://" + names[0] + "," + names[1] + "," + names[2] + query + "1";
-  const auto to = "redlock://" + names[0] + "," + names[1] + "," + names[3] + query + "2";
+  const auto proxies = in_front_of_four();
+  const auto from = list_of(proxies, 2, "node_timeout=1000&epoch=1");
+  const auto to = list_of(proxies, 3, "node_timeout=1000&epoch=2");
   begin(from);
   client a{from, long_lease()};
   client b{to, long_lease()};
@@ -356,16 +366,9 @@ TEST_F(RedlockMoving, NodeThatHasToWaitChangesOverAndVotesLater) {
 // One node of the old list changed over, and nobody finished the move. With the newcomer it would
 // be a majority of the new list, and the other two are one of the old.
 TEST_F(RedlockMoving, HalfDoneMoveLetsNoNewcomerIn) {
-  std::vector<std::unique_ptr<fault_proxy>> proxies;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < 4; ++i) {
-    proxies.push_back(
-        std::make_unique<fault_proxy>(servers[i].where(), fault_proxy::listen_on::tcp));
-    names.push_back(proxies[i]->url().substr(std::string_view{"redis://"}.size()));
-  }
-  const std::string query = "?node_timeout=1000&max_ttl=1000&epoch=";
-  const auto from = "redlock://" + names[0] + "," + names[1] + "," + names[2] + query + "1";
-  const auto to = "redlock://" + names[0] + "," + names[1] + "," + names[3] + query + "2";
+  const auto proxies = in_front_of_four();
+  const auto from = list_of(proxies, 2, "node_timeout=1000&max_ttl=1000&epoch=1");
+  const auto to = list_of(proxies, 3, "node_timeout=1000&max_ttl=1000&epoch=2");
   begin(from);
   for (const auto* request : {"\r\nstay\r\n", "\r\nleave\r\n"}) {
     for (const std::size_t i : {1U, 2U})

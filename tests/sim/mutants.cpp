@@ -112,6 +112,7 @@ const std::vector<mutant>& mutants() {
         {"old-wait-counts", fault::node_rollback},
         {"no-floor", fault::many_restart},
         {"floor-of-clock", fault::many_restart},
+        {"failed-hands-on", fault::node_gone},
     };
     for (auto& one : both) {
       if (const auto found = shown_by.find(one.name); found != shown_by.end()) {

@@ -146,6 +146,9 @@ std::vector<mutant> redlock_mutants() {
       // Giving back.
       planted("quorum-release-any", "a release does not compare owners",
               {{"redlock/release", "string.sub(held, 1, 33) == ARGV[1] .. ';'", "true"}}),
+      planted("failed-hands-on", "an attempt that was not granted hands its turn on",
+              {{"redlock/release", "if ARGV[3] == '0' then", "if false then"},
+               {"redlock/release", "'PX', ARGV[3])", "'PX', '50')"}}),
       // Each of the two covers for the other: a release goes behind the acquire, or the answer to
       // the acquire brings it about.
       planted("forgotten-release", "after a refusal, nodes that had not answered keep the lock", {},

@@ -53,6 +53,7 @@ admission_rule::admission_rule(std::size_t of_nodes, duration longest_ttl) noexc
 
 counter_source admission::judge(std::span<const node_report> nodes, time_point now) {
   const auto intact = count(nodes, is_intact);
+  needs_another_look_ = false;
   if (intact >= rule_.intact_min) {
     too_few_since_.reset();
     return counter_source::intact;
@@ -61,6 +62,7 @@ counter_source admission::judge(std::span<const node_report> nodes, time_point n
   const bool looked_twice = now >= after(*too_few_since_, rule_.looks_apart);
   const auto there = intact + count(nodes, has_to_wait);
   const bool may_ask_all = there >= majority_of(rule_.nodes) && !is_half_moved(nodes);
+  needs_another_look_ = may_ask_all && !looked_twice;
   return looked_twice && may_ask_all ? counter_source::all_there : counter_source::nobody;
 }
 

@@ -72,9 +72,12 @@ class admission {
  public:
   explicit admission(const admission_rule& rule) noexcept : rule_{rule} {}
   [[nodiscard]] counter_source judge(std::span<const node_report> nodes, time_point now);
+  // True if all that is missing is another look, `looks_apart` after the first.
+  [[nodiscard]] bool needs_another_look() const noexcept { return needs_another_look_; }
 
  private:
   admission_rule rule_;
+  bool needs_another_look_ = false;
   std::optional<time_point> too_few_since_;
 };
 

@@ -451,6 +451,20 @@ TEST(RedlockAmnesia, SetThatForgotGoesOnAboveTokensAheadOfItsClocks) {
   EXPECT_GT(c.mutex("orders").acquire().token(), held->token());
 }
 
+// As cron jobs do that skip their work if the lock is taken.
+TEST(RedlockAmnesia, ClientsThatLiveForAMomentLetNodesIn) {
+  redlock_nodes set{3, short_waits};
+  for (std::size_t i = 0; i < 3; ++i)
+    empty_by_restart(set[i]);
+  EXPECT_TRUE(eventually([&] {
+    bool served = false;
+    (void)thrown_by([&] {
+      served = client{set.url(), impatient}.mutex("orders").try_acquire().has_value();
+    });
+    return served;
+  }));
+}
+
 TEST(RedlockAmnesia, LooksChangeNothing) {
   redlock_nodes set{3};
   (void)set[0].command({"FLUSHALL"});

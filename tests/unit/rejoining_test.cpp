@@ -91,6 +91,7 @@ TEST_F(rejoin_test, LooksAgainWhenTheWaitIsOver) {
   const auto next = say({answer({"votes"}), answer({"votes"}), answer({"blank", "r@1", 300})});
   EXPECT_EQ(next.what, verb::pause);
   EXPECT_EQ(next.until, start + 300ms);
+  EXPECT_FALSE(next.lets_in);
 }
 
 TEST_F(rejoin_test, NodeTakesTheHighestCountersOfIntactNodes) {
@@ -119,6 +120,7 @@ TEST_F(rejoin_test, WithoutThemItTakesWhatIsLeftAndClocksOnTheSecondLook) {
   ASSERT_TRUE(reads_counters(say({votes, none, waits})));
   const auto pause = say({votes, none, waits});
   ASSERT_EQ(pause.what, verb::pause) << "one look is not enough";
+  EXPECT_TRUE(pause.lets_in);
   EXPECT_EQ(pause.until, start + 1s);
   (void)op.on_time(start + 1s, wall);
   ASSERT_TRUE(reads_counters(say({votes, none, waits}, start + 1s)));

@@ -63,9 +63,11 @@ result<void> inbox::open(core::time_point until) {
     last_failure_ = made.error();
     return fail(std::move(made.error()));
   }
-  const lock held{m_};
+  lock held{m_};
   reader_ = std::move(made->reader);
   connection_ = std::make_shared<runtime::unique_fd>(std::move(made->fd));
+  // What came right behind the answer was read with it: no socket will tell of that any more.
+  take_messages(held);
   return {};
 }
 
@@ -223,16 +225,21 @@ bool inbox::read_once(lock& held, core::time_point until) {
   if (read.error != 0) disconnect();
   if (read.bytes == 0) return false;
   reader_.feed({chunk.data(), read.bytes});
+  take_messages(held);
+  return true;
+}
+
+// Of what was read.
+void inbox::take_messages(lock& held) {
   std::vector<grant_message> strays;
   while (const auto message = reader_.next())
     deliver(*message, strays);
   if (!reader_.trouble().empty()) disconnect();
-  if (strays.empty()) return true;
+  if (strays.empty()) return;
   held.unlock();
   for (const auto& one : strays)
     stray_(one);
   held.lock();
-  return true;
 }
 
 void inbox::deliver(const reply_value& message, std::vector<grant_message>& strays) {

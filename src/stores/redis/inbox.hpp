@@ -82,6 +82,7 @@ class inbox {
   [[nodiscard]] result<subscription> subscribe(core::time_point until) const;
   // Whether anything came.
   bool read_once(lock& held, core::time_point until);
+  void take_messages(lock& held);
   void deliver(const reply_value& message, std::vector<grant_message>& strays);
   [[nodiscard]] bool settle_locked(const core::owner_id& id, fencing_token token);
   void wake_another();

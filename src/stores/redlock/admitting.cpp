@@ -6,10 +6,19 @@ namespace holdfast::stores::redlock {
 
 void node_set::look_after_nodes() {
   if (as_ == role::visitor || looking_.exchange(true)) return;
+  lets_in(true);
   const bool queued = background_->run([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->let_nodes_rejoin();
   });
-  if (!queued) looking_ = false;
+  if (queued) return;
+  lets_in(false);
+  looking_ = false;
+}
+
+void node_set::lets_in(bool now) {
+  const std::lock_guard guard{m_};
+  lets_in_ = now;
+  let_in_.notify_all();
 }
 
 void node_set::let_nodes_rejoin() {
@@ -26,6 +35,7 @@ void node_set::let_nodes_rejoin() {
       next.what == verb::pause && background_->run_at(next.until, [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->let_nodes_rejoin();
       });
+  lets_in(again && next.lets_in);
   if (!again) looking_ = false;
 }
 

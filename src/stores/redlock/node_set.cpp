@@ -21,6 +21,8 @@ using std::chrono::milliseconds;
 
 // Long enough that a busy client sweeps seldom, short enough that late answers are acted on soon.
 constexpr core::duration sweep_pause = milliseconds{50};
+// How long a client that goes stays for nodes that it is about to let in: two looks, and a moment.
+constexpr core::duration let_in_patience = milliseconds{2500};
 
 std::vector<std::string> sorted_names(const redlock_config& config) {
   std::vector<std::string> names;
@@ -104,6 +106,10 @@ void node_set::start() {
 }
 
 void node_set::close() {
+  {
+    std::unique_lock held{m_};
+    let_in_.wait_for(held, let_in_patience, [this] { return !lets_in_; });
+  }
   for (const auto& one : nodes_) {
     one.calls->close();
     one.renewals->close();

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -54,6 +55,8 @@ class node_set : public std::enable_shared_from_this<node_set> {
            role as = role::client);
   // Makes the connections' owners; once, before anything else.
   void start();
+  // Waits for nodes that are about to be let in: otherwise a set whose clients all live for a
+  // moment, as those of cron jobs, would never come back.
   void close();
 
   const redlock_config config;
@@ -112,6 +115,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
                                                    const redis::reply_value& info);
   void sweep();
   void let_nodes_rejoin();
+  void lets_in(bool now);
 
   const role as_;
   const std::shared_ptr<runtime::background> background_;
@@ -123,10 +127,12 @@ class node_set : public std::enable_shared_from_this<node_set> {
   std::optional<rejoining> rejoining_;  // of the one task that `looking_` stands for
   std::atomic<bool> sweep_planned_{false};
   std::atomic<bool> looking_{false};
+  std::condition_variable let_in_;
   std::atomic<bool> majority_answers_{false};
   std::mutex m_;
   // Protected by m_.
   std::vector<std::string> run_ids_;
+  bool lets_in_ = false;  // a look is under way, or a node is about to be let in
 };
 
 }  // namespace holdfast::stores::redlock

@@ -189,7 +189,8 @@ rejoining::step rejoining::ask_all(stage what, core::time_point now, millisecond
 rejoining::step rejoining::on_answers(const answers& said, core::time_point now,
                                       milliseconds wall) {
   // What fails is tried again: the node still waits.
-  if (at_ == stage::admitting) return {step::verb::pause, core::after(now, look_pause_min)};
+  if (at_ == stage::admitting)
+    return {step::verb::pause, core::after(now, look_pause_min), {}, true};
   seen_.assign(said.size(), {});
   for (std::size_t i = 0; i < said.size(); ++i) {
     if (said[i] != nullptr) seen_[i] = read_standing(*said[i], set_.epoch);
@@ -197,14 +198,14 @@ rejoining::step rejoining::on_answers(const answers& said, core::time_point now,
   return at_ == stage::looking ? after_look(now, wall) : after_reading(now, wall);
 }
 
-rejoining::step rejoining::pause(core::time_point now) const {
+rejoining::step rejoining::pause(core::time_point now, bool lets_in) const {
   auto left = look_pause_max;
   for (const auto& one : seen_) {
     if (core::has_to_wait(one.report) && one.report.left > core::duration::zero()) {
       left = std::min(left, one.report.left);
     }
   }
-  return {step::verb::pause, core::after(now, std::max(left, look_pause_min))};
+  return {step::verb::pause, core::after(now, std::max(left, look_pause_min)), {}, lets_in};
 }
 
 rejoining::step rejoining::after_look(core::time_point now, milliseconds wall) {
@@ -223,12 +224,12 @@ rejoining::step rejoining::after_look(core::time_point now, milliseconds wall) {
   if (!any_over) admission_ = core::admission{rule_};
   if (!any_waits) return {step::verb::done};
   // Counters are read when the wait is over: before, they may still rise by votes of this node.
-  return any_over ? ask_all(stage::reading, now, wall) : pause(now);
+  return any_over ? ask_all(stage::reading, now, wall) : pause(now, false);
 }
 
 rejoining::step rejoining::after_reading(core::time_point now, milliseconds wall) {
   const auto source = admission_.judge(reports_of(seen_), now);
-  if (source == core::counter_source::nobody) return pause(now);
+  if (source == core::counter_source::nobody) return pause(now, admission_.needs_another_look());
   const bool from_intact = source == core::counter_source::intact;
   const auto least = from_intact ? 0 : core::least_counter(reports_of(seen_), set_.max_ttl);
   const auto counters = from_intact ? highest_counters(seen_, core::is_intact)

@@ -77,6 +77,7 @@ class rejoining {
     verb what{};
     core::time_point until{};
     std::vector<std::optional<record_script>> asks{};  // one for each node, or nothing
+    bool lets_in = false;                              // pause: a node is about to be let in
   };
   // The answer of each node; nothing: none came.
   using answers = std::vector<const redis::reply_value*>;
@@ -100,7 +101,7 @@ class rejoining {
   [[nodiscard]] step ask_all(stage what, core::time_point now, std::chrono::milliseconds wall);
   [[nodiscard]] step after_look(core::time_point now, std::chrono::milliseconds wall);
   [[nodiscard]] step after_reading(core::time_point now, std::chrono::milliseconds wall);
-  [[nodiscard]] step pause(core::time_point now) const;
+  [[nodiscard]] step pause(core::time_point now, bool lets_in) const;
 
   const set_identity set_;
   const core::admission_rule rule_;

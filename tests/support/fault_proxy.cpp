@@ -381,11 +381,14 @@ void fault_proxy::settle(link& on) {
   send_due(on);
 }
 
+// What is due together arrives together.
 void fault_proxy::send_due(link& on) {
+  std::string due;
   while (!on.to_client.empty() && on.to_client.front().due <= clock::now()) {
-    if (on.client >= 0 && !send_all(on.client, on.to_client.front().bytes)) close_fd(on.client);
+    due += on.to_client.front().bytes;
     on.to_client.pop_front();
   }
+  if (on.client >= 0 && !due.empty() && !send_all(on.client, due)) close_fd(on.client);
 }
 
 void fault_proxy::close_fd(int& fd) {

@@ -19,8 +19,10 @@
  *            raise goes above the highest counter that there was at the start, or proposal that a
  *            node believed, by more than the number of raises so far: a proposal that nobody
  *            believes moves nothing.
- * Limits     exhaustive for N = 3 and two attempts: 2 GB. More attempts, and N = 5: bitstate
- *            hashing.
+ *            That last one only with BOUNDED, which counts the raises.
+ * Limits     with ALL_BELIEVED, in which no proposal is disbelieved, and TOKEN_MAX=3, exhaustive
+ *            for N = 3 and two attempts: 2 GB. With proposals that are not believed, higher
+ *            tokens, more attempts, and N = 5: bitstate hashing.
  *
  * Mutants    NO_WRITE_BACK      take the highest counter seen, plus one, without raising to it
  *            RAISE_EQUAL        raise if C <= q
@@ -74,10 +76,15 @@ byte seen[ATTEMPTS + 1];
 byte highest; /* of the tokens returned */
 short tokens; /* the set of them */
 byte over;    /* attempts that are */
+#ifdef BOUNDED
 byte bounded; /* the highest counter at the start, or proposal believed, plus the raises so far */
+byte raises;
 #define BELIEVED(p) if :: bounded < p + raises -> bounded = p + raises :: else fi
 #define COUNT_RAISE raises++; bounded++; assert(q <= bounded)
-byte raises;
+#else
+#define BELIEVED(p) skip
+#define COUNT_RAISE skip
+#endif
 
 /* The acquire script where it finds the key free. Where C is not below p, or p is not believed, it
  * changes nothing but the key. A reply that is heard late counts as a client that is slow to
@@ -91,7 +98,8 @@ byte raises;
   ACQUIRE_UNHEARD(n) \
   :: d_step { p > counter[n] -> \
        counter[n] = p; BELIEVED(p); ADD(granted[id], n); ADD(fresh[id], n); SEE(n) } \
-  :: d_step { !HAS(granted[id], n) -> ADD(granted[id], n); UNLESS_BELIEVED(n) } \
+  :: d_step { !HAS(granted[id], n) && MAY_DISBELIEVE(n) -> \
+       ADD(granted[id], n); UNLESS_BELIEVED(n) } \
   AGAIN(n)
 #ifdef RETRANSMIT_FRESH
 #define AGAIN(n) \
@@ -100,6 +108,11 @@ byte raises;
 #define AGAIN(n) /* answered stale, as above */
 #endif
 
+#ifdef ALL_BELIEVED
+#define MAY_DISBELIEVE(n) (p <= counter[n])
+#else
+#define MAY_DISBELIEVE(n) 1
+#endif
 #ifdef UNBELIEVED_TAKEN
 #define UNLESS_BELIEVED(n) if :: p > counter[n] -> ADD(fresh[id], n) :: else -> SEE(n) fi
 #else
@@ -224,7 +237,9 @@ init {
        i++
     :: else -> break
     od;
+#ifdef BOUNDED
     bounded = counter[N - 1];
+#endif
     i = 1;
     do :: i <= ATTEMPTS -> run attempt(i); i++ :: else -> break od;
     i = 0

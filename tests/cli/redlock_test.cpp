@@ -65,9 +65,9 @@ TEST(CliRedlock, RunWaitsForASetThatHasNeverBeenUsed) {
 
 TEST(CliRedlock, AnotherMaxTtlIsRefusedWithTheRightOne) {
   redlock_nodes set{3};
-  const auto said = run_program(
-      {.args = {HOLDFAST_BINARY, "run", "report", "--wait", "0", "--", "true"},
-       .env = {{"HOLDFAST_STORE", set.url_with("node_timeout=1000&max_ttl=120000")}}});
+  const auto said =
+      run_program({.args = {HOLDFAST_BINARY, "run", "report", "--wait", "0", "--", "true"},
+                   .env = {{"HOLDFAST_STORE", set.url_with("node_timeout=1000&max_ttl=120000")}}});
   EXPECT_NE(said.exit, exited(0));
   EXPECT_TRUE(contains(said.err, "Write max_ttl=60000 in the URL")) << said.err;
 }

@@ -26,7 +26,7 @@ struct any_duration : Unit {
     const auto count = std::chrono::duration_cast<counted>(other).count();
     if (count >= most) return Unit::max();
     if (count <= -most) return Unit::min();
-    if (count != count) return Unit::zero();  // not a number
+    if (!(count < most)) return Unit::zero();  // not a number
     return std::chrono::ceil<Unit>(other);
   }
 };

@@ -8,14 +8,14 @@ namespace holdfast::core {
 
 std::string by_node(std::span<const node_answer> said) {
   std::vector<std::pair<std::string, std::string>> groups;  // what was said, and by which nodes
-  for (const auto& [node, text] : said) {
-    if (text.empty()) continue;
+  for (const auto& one : said) {
+    if (one.said.empty()) continue;
     const auto known = std::find_if(groups.begin(), groups.end(),
-                                    [&](const auto& group) { return group.first == text; });
+                                    [&](const auto& group) { return group.first == one.said; });
     if (known == groups.end()) {
-      groups.emplace_back(text, node);
+      groups.emplace_back(one.said, one.node);
     } else {
-      known->second += ", " + node;
+      known->second += ", " + one.node;
     }
   }
   std::string all;

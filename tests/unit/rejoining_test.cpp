@@ -44,7 +44,7 @@ reply_value answer(const told& what) {
 
 reply_value admitted() { return {reply_kind::array, 0, {}, {{reply_kind::integer, 1, {}, {}}}}; }
 
-class rejoin_test : public testing::Test {
+class Rejoining : public testing::Test {
  protected:
   rejoining::step say(const std::vector<reply_value>& all, core::time_point now = start) {
     rejoining::answers said;
@@ -71,12 +71,12 @@ const reply_value none{};
 
 }  // namespace
 
-TEST_F(rejoin_test, EndsWhenNoNodeWaits) {
+TEST_F(Rejoining, EndsWhenNoNodeWaits) {
   ASSERT_EQ(op.start(start, wall).what, verb::ask);
   EXPECT_EQ(say({answer({"votes"}), none, answer({"foreign"})}).what, verb::done);
 }
 
-TEST_F(rejoin_test, EveryLookKeepsUpTheWait) {
+TEST_F(Rejoining, EveryLookKeepsUpTheWait) {
   const auto look = op.start(start, wall);
   for (const auto& one : look.asks) {
     ASSERT_TRUE(one);
@@ -86,7 +86,7 @@ TEST_F(rejoin_test, EveryLookKeepsUpTheWait) {
   }
 }
 
-TEST_F(rejoin_test, LooksAgainWhenTheWaitIsOver) {
+TEST_F(Rejoining, LooksAgainWhenTheWaitIsOver) {
   (void)op.start(start, wall);
   const auto next = say({answer({"votes"}), answer({"votes"}), answer({"blank", "r@1", 300})});
   EXPECT_EQ(next.what, verb::pause);
@@ -94,7 +94,7 @@ TEST_F(rejoin_test, LooksAgainWhenTheWaitIsOver) {
   EXPECT_FALSE(next.lets_in);
 }
 
-TEST_F(rejoin_test, NodeTakesTheHighestCountersOfIntactNodes) {
+TEST_F(Rejoining, NodeTakesTheHighestCountersOfIntactNodes) {
   (void)op.start(start, wall);
   const auto waits = answer({"restarted", "r@1", 0});
   const auto reads = say({answer({"votes"}), answer({"votes"}), waits});
@@ -113,7 +113,7 @@ TEST_F(rejoin_test, NodeTakesTheHighestCountersOfIntactNodes) {
   EXPECT_EQ(say({none, none, admitted()}).what, verb::pause) << "and looks whether it votes";
 }
 
-TEST_F(rejoin_test, WithoutThemItTakesWhatIsLeftAndClocksOnTheSecondLook) {
+TEST_F(Rejoining, WithoutThemItTakesWhatIsLeftAndClocksOnTheSecondLook) {
   const auto waits = answer({"restarted", "r@1", 0, {"c:1", "5"}});
   const auto votes = answer({"votes", "", 0, {"c:1", "3"}});
   (void)op.start(start, wall);
@@ -130,7 +130,7 @@ TEST_F(rejoin_test, WithoutThemItTakesWhatIsLeftAndClocksOnTheSecondLook) {
   EXPECT_EQ(least_of(admits, 2), (std::vector<std::string>{"1800000001000000", "c:1", "5"}));
 }
 
-TEST_F(rejoin_test, NodeThatBeganAnotherWaitMeanwhileIsNotLetIn) {
+TEST_F(Rejoining, NodeThatBeganAnotherWaitMeanwhileIsNotLetIn) {
   (void)op.start(start, wall);
   ASSERT_TRUE(
       reads_counters(say({answer({"votes"}), answer({"votes"}), answer({"blank", "r@1", 0})})));
@@ -139,7 +139,7 @@ TEST_F(rejoin_test, NodeThatBeganAnotherWaitMeanwhileIsNotLetIn) {
   EXPECT_FALSE(next.asks[0] || next.asks[1] || next.asks[2]);
 }
 
-TEST_F(rejoin_test, LooksOfDifferentWaitsDoNotAddUp) {
+TEST_F(Rejoining, LooksOfDifferentWaitsDoNotAddUp) {
   const auto over = answer({"restarted", "r@1", 0});
   const auto votes = answer({"votes"});
   (void)op.start(start, wall);
@@ -154,7 +154,7 @@ TEST_F(rejoin_test, LooksOfDifferentWaitsDoNotAddUp) {
   EXPECT_EQ(say({votes, none, later}, start + 61s).what, verb::pause) << "this is the first look";
 }
 
-TEST_F(rejoin_test, WhatMakesNoSenseIsNoAnswer) {
+TEST_F(Rejoining, WhatMakesNoSenseIsNoAnswer) {
   EXPECT_EQ(read_standing(text("?"), 1).report.is, core::node_report::standing::unreachable);
   EXPECT_EQ(read_standing(answer({"elsewhere"}), 1).report.is,
             core::node_report::standing::unreachable);

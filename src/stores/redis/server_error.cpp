@@ -1,5 +1,6 @@
 #include "stores/redis/server_error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -59,14 +60,12 @@ constexpr std::array rules{
 
 bool says_demoted(std::string_view said) noexcept {
   const auto inner = said.find("user_script:");
-  for (const std::string_view word : {"READONLY", "MASTERDOWN", "LOADING"}) {
-    if (said.starts_with(word)) return true;
-    // As older servers wrap it: "ERR Error running script … @user_script: 1: -READONLY …".
-    if (inner != std::string_view::npos && said.find(word, inner) != std::string_view::npos) {
-      return true;
-    }
-  }
-  return false;
+  constexpr std::array<std::string_view, 3> words{"READONLY", "MASTERDOWN", "LOADING"};
+  // As older servers wrap it: "ERR Error running script … @user_script: 1: -READONLY …".
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return said.starts_with(word) ||
+           (inner != std::string_view::npos && said.find(word, inner) != std::string_view::npos);
+  });
 }
 
 bool is_noscript(std::string_view said) noexcept { return said.starts_with("NOSCRIPT"); }

@@ -15,7 +15,6 @@ namespace holdfast::stores::redlock {
 namespace {
 
 using redis::command;
-using redis::elements_of;
 using redis::text_of;
 using std::chrono::milliseconds;
 

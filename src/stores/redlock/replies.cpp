@@ -28,8 +28,8 @@ std::string in_seconds(core::duration left) {
 std::string other_set(std::string_view theirs, std::string_view ours) {
   constexpr std::string_view last = ", max_ttl ";
   const auto list_of = [&](std::string_view set) { return set.substr(0, set.find(last)); };
-  const auto text = "it belongs to the set " + escape(theirs.substr(0, shown_max)) +
-                    ", this client uses " + escape(ours);
+  auto text = "it belongs to the set " + escape(theirs.substr(0, shown_max)) +
+              ", this client uses " + escape(ours);
   if (list_of(theirs) != list_of(ours)) return text;
   const auto max_ttl = theirs.substr(std::min(theirs.size(), theirs.find(last) + last.size()));
   return text + ": all clients of a set need the same max_ttl. Write max_ttl=" +

@@ -48,8 +48,8 @@ std::uint64_t ahead_of_clocks(std::span<const node_report> nodes, duration by) {
 
 }  // namespace
 
-admission_rule::admission_rule(std::size_t of_nodes, duration longest_ttl) noexcept
-    : nodes{of_nodes}, max_ttl{longest_ttl}, intact_min{majority_of(of_nodes)} {}
+admission_rule::admission_rule(std::size_t of_nodes) noexcept
+    : nodes{of_nodes}, intact_min{majority_of(of_nodes)} {}
 
 counter_source admission::judge(std::span<const node_report> nodes, time_point now) {
   const auto intact = count(nodes, is_intact);

@@ -47,10 +47,9 @@ enum class counter_source {
 };
 
 struct admission_rule {
-  admission_rule(std::size_t of_nodes, duration longest_ttl) noexcept;
+  explicit admission_rule(std::size_t of_nodes) noexcept;
 
   std::size_t nodes;
-  duration max_ttl;
   // Fewer intact nodes than a majority may not have met the last token.
   std::size_t intact_min;
   // Between the two looks that find too few.

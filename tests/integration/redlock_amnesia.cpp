@@ -77,9 +77,8 @@ class lone_rejoin {
     work_->stop();
   }
   stores::redlock::rejoining operation() {
-    return {nodes_->identity(), {nodes_->nodes().size(), nodes_->config.max_ttl}, [] {
-              return std::string{runtime::fresh_owner().text()};
-            }};
+    return {nodes_->identity(), core::admission_rule{nodes_->nodes().size()},
+            [] { return std::string{runtime::fresh_owner().text()}; }};
   }
   // Does what a step says, and tells the operation.
   step perform(stores::redlock::rejoining& what, const step& next) {

@@ -42,7 +42,7 @@ redlock::set_identity identity_of(const quorum_set& set) {
 }
 
 core::admission_rule rule_of(const quorum_set& set, const left_out& without) {
-  core::admission_rule rule{set.nodes.size(), set.max_ttl};
+  core::admission_rule rule{set.nodes.size()};
   if (without.enough_sources) rule.intact_min = 1;
   return rule;
 }

@@ -31,12 +31,12 @@ const node_report complete{standing::votes, move::complete};
 
 // What a second look finds, a second after the first, that found the same.
 counter_source looked_twice(const nodes& all) {
-  admission judge{{all.size(), max_ttl}};
+  admission judge{core::admission_rule{all.size()}};
   static_cast<void>(judge.judge(all, start));
   return judge.judge(all, start + 1s);
 }
 counter_source looked_once(const nodes& all) {
-  return admission{{all.size(), max_ttl}}.judge(all, start);
+  return admission{core::admission_rule{all.size()}}.judge(all, start);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ TEST(Admission, TwoLooksThatFindTooFewAskEveryNodeThatAnswers) {
 }
 
 TEST(Admission, SecondLookIsASecondLater) {
-  admission judge{{3, max_ttl}};
+  admission judge{core::admission_rule{3}};
   const nodes all{votes, restarted, restarted};
   EXPECT_EQ(judge.judge(all, start), counter_source::nobody);
   EXPECT_EQ(judge.judge(all, start + 999ms), counter_source::nobody);
@@ -70,7 +70,7 @@ TEST(Admission, SecondLookIsASecondLater) {
 
 // An intact node that did not answer for a moment: the promise rests on no clock.
 TEST(Admission, LookThatFindsEnoughBeginsAnew) {
-  admission judge{{3, max_ttl}};
+  admission judge{core::admission_rule{3}};
   EXPECT_EQ(judge.judge(nodes{votes, away, restarted}, start), counter_source::nobody);
   EXPECT_EQ(judge.judge(nodes{votes, votes, restarted}, start + 1s), counter_source::intact);
   EXPECT_EQ(judge.judge(nodes{votes, away, restarted}, start + 2s), counter_source::nobody);

@@ -64,7 +64,7 @@ class Rejoining : public testing::Test {
 
   const set_identity set{{"c-0", "c-1", "c-2"}, "n1,n2,n3", 1, 60s};
   int ids = 0;
-  rejoining op{set, {3, 60s}, [this] { return "id" + std::to_string(++ids); }};
+  rejoining op{set, core::admission_rule{3}, [this] { return "id" + std::to_string(++ids); }};
 };
 
 const reply_value none{};

@@ -99,7 +99,7 @@ void node_set::start() {
   identity_.description = description;
   identity_.epoch = config.epoch;
   identity_.max_ttl = config.max_ttl;
-  rejoining_.emplace(identity_, core::admission_rule{nodes_.size(), config.max_ttl},
+  rejoining_.emplace(identity_, core::admission_rule{nodes_.size()},
                      [] { return std::string{runtime::fresh_owner().text()}; });
   turns_ = std::make_unique<turn_inbox>(std::move(all), connecting_);
 }

@@ -11,7 +11,7 @@ namespace holdfast::detail {
 // Counts one acquisition that has to wait, while it does.
 class waiting_tally {
  public:
-  explicit waiting_tally(tallies& counts) : counts_{counts} {}
+  explicit waiting_tally(atomic_counters& counts) : counts_{counts} {}
   waiting_tally(const waiting_tally&) = delete;
   waiting_tally& operator=(const waiting_tally&) = delete;
   ~waiting_tally() {
@@ -26,7 +26,7 @@ class waiting_tally {
   }
 
  private:
-  tallies& counts_;
+  atomic_counters& counts_;
   bool counted_ = false;
 };
 

@@ -6,7 +6,7 @@
 
 namespace holdfast::detail {
 
-counters tallies::read() const noexcept {
+counters atomic_counters::read() const noexcept {
   counters c;
   c.acquisitions = acquisitions;
   c.waits = waits;
@@ -119,8 +119,8 @@ failure client_state::record_failure(const std::string& lock, failure why) {
 }
 
 // The keeper's hooks run on threads that end before this client does.
-keeper::hooks client_state::keeper_hooks() {
-  keeper::hooks tell_us;
+lease_keeper::hooks client_state::keeper_hooks() {
+  lease_keeper::hooks tell_us;
   tell_us.lost = [this](const auto& lease, loss why) { on_lost(lease, why); };
   tell_us.renewed = [this](const auto& lease, core::duration took) {
     ++counts.renewals;

@@ -11,12 +11,12 @@
 #include <holdfast/client.hpp>
 
 #include "client/event_gate.hpp"
-#include "client/keeper.hpp"
+#include "client/lease_keeper.hpp"
 #include "client/lease_state.hpp"
 #include "client/lock_state.hpp"
 #include "core/acquire_machine.hpp"
 #include "core/settings.hpp"
-#include "core/weak_names.hpp"
+#include "core/weak_registry.hpp"
 #include "runtime/background.hpp"
 #include "runtime/fork.hpp"
 #include "stores/store.hpp"
@@ -30,7 +30,7 @@ inline constexpr std::size_t event_threads_max = 1;
 inline constexpr std::size_t store_threads_max = 4;
 
 // Plain counters, as holdfast::counters but atomic.
-struct tallies {
+struct atomic_counters {
   std::atomic<std::uint64_t> acquisitions{0}, waits{0}, waiting_now{0}, held_now{0}, releases{0},
       renewals{0}, renewal_calls{0}, renewal_failures{0}, losses{0}, failures{0},
       unknown_outcomes{0}, reconnects{0}, clock_steps{0}, events_dropped{0};
@@ -85,15 +85,15 @@ class client_state : public std::enable_shared_from_this<client_state> {
   [[nodiscard]] failure record_failure(const std::string& lock, failure why);
 
   const client_options options;
-  mutable tallies counts;
+  mutable atomic_counters counts;
 
   [[nodiscard]] stores::store& store() noexcept { return *store_; }
-  [[nodiscard]] keeper& watch() noexcept { return keeper_; }
+  [[nodiscard]] lease_keeper& watch() noexcept { return keeper_; }
 
  private:
   client_state(std::unique_ptr<stores::store> store,
                std::shared_ptr<runtime::background> store_work, client_options options_given);
-  [[nodiscard]] keeper::hooks keeper_hooks();
+  [[nodiscard]] lease_keeper::hooks keeper_hooks();
   [[nodiscard]] stores::store_events store_hooks();
   [[nodiscard]] result<acquired> ask_store(const std::shared_ptr<lock_state>& lock,
                                            const lock_terms& terms, core::time_point started,
@@ -112,10 +112,10 @@ class client_state : public std::enable_shared_from_this<client_state> {
   const std::shared_ptr<runtime::background> store_work_;
   const std::shared_ptr<event_gate> gate_ = std::make_shared<event_gate>();
   std::unique_ptr<stores::store> store_;
-  keeper keeper_;
+  lease_keeper keeper_;
 
   std::mutex m_;
-  core::weak_names<lock_state> locks_;  // protected by m_
+  core::weak_registry<lock_state> locks_;  // protected by m_
 };
 
 }  // namespace holdfast::detail

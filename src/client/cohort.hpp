@@ -12,7 +12,7 @@
 
 #include <holdfast/result.hpp>
 
-#include "core/brief_polling.hpp"
+#include "core/adaptive_spin.hpp"
 #include "core/cohort.hpp"
 #include "core/settings.hpp"
 #include "core/types.hpp"
@@ -91,7 +91,7 @@ class cohort {
   core::time_point turn_began_{};
   bool taken_ = false;  // somebody here asks or holds
   bool closed_ = false;
-  core::brief_polling polling_;
+  core::adaptive_spin polling_;
 };
 
 }  // namespace holdfast::detail

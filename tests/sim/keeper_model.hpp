@@ -1,4 +1,4 @@
-// Renews leases and notices losses, as client/keeper does, with the shipped lease machine.
+// Renews leases and notices losses, as client/lease_keeper does, with the shipped lease machine.
 #pragma once
 
 #include <functional>

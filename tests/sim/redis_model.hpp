@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/answered_grants.hpp"
 #include "core/queue_place.hpp"
 #include "core/release_machine.hpp"
-#include "core/settled_ids.hpp"
 #include "sim/client_model.hpp"
 #include "sim/link_model.hpp"
 #include "sim/lock_script.hpp"
@@ -106,7 +106,7 @@ class redis_model final : public client_model {
   std::vector<std::function<void(bool)>> opening_;  // who waits for it to be open
   std::map<core::owner_id, inbox_place> waiters_;
   std::map<core::owner_id, inbox_place> sleepers_;  // who waits without a place in the queue
-  core::settled_ids settled_;
+  core::answered_grants settled_;
   std::vector<std::string> unread_;  // nobody reads unless somebody waits
 };
 

@@ -12,7 +12,7 @@
 
 #include <holdfast/result.hpp>
 
-#include "core/brief_polling.hpp"
+#include "core/adaptive_spin.hpp"
 #include "core/types.hpp"
 #include "runtime/fd.hpp"
 #include "runtime/parker.hpp"
@@ -142,7 +142,7 @@ class channel {
   std::atomic<std::uint64_t> read_{0};
 
   // The leader's.
-  core::brief_polling polling_;
+  core::adaptive_spin polling_;
   int bytes_that_wake_ = 1;  // as the socket is set
 
   std::mutex m_;

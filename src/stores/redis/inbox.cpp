@@ -114,7 +114,7 @@ void inbox::disconnect() {
 void inbox::close() {
   const lock held{m_};
   disconnect();
-  bell_.ring();
+  wake_.wake();
 }
 
 void inbox::expect(const core::owner_id& id) {
@@ -160,7 +160,7 @@ bool inbox::settle_locked(const core::owner_id& id, fencing_token token) {
   const bool last = waiters_.erase(id) > 0 && waiters_.empty();
   if (came || !connection_ || settled_.add(id, token)) return last;
   disconnect();
-  bell_.ring();
+  wake_.wake();
   return last;
 }
 
@@ -178,7 +178,7 @@ void inbox::wait(const core::owner_id& id, core::time_point until, const std::st
                                      if (found == waiters_.end()) return;
                                      found->second.stopped = true;
                                      found->second.wake.notify_all();
-                                     bell_.ring();
+                                     wake_.wake();
                                    }};
   lock held{m_};
   const auto found = waiters_.find(id);
@@ -215,8 +215,8 @@ bool inbox::read_once(lock& held, core::time_point until) {
   held.unlock();
   std::array<char, read_chunk_bytes> chunk;
   runtime::io_outcome read;
-  const auto ready = runtime::wait_ready(connection->get(), POLLIN, until, bell_.fd());
-  if (ready == runtime::readiness::woken) bell_.silence();
+  const auto ready = runtime::wait_ready(connection->get(), POLLIN, until, wake_.fd());
+  if (ready == runtime::readiness::woken) wake_.reset();
   if (ready == runtime::readiness::ready) {
     read = runtime::receive_some(connection->get(), chunk.data(), chunk.size());
   }

@@ -11,10 +11,10 @@
 
 #include <holdfast/result.hpp>
 
-#include "core/settled_ids.hpp"
+#include "core/answered_grants.hpp"
 #include "core/types.hpp"
-#include "runtime/bell.hpp"
 #include "runtime/fd.hpp"
+#include "runtime/wake_fd.hpp"
 #include "stores/redis/link.hpp"
 #include "stores/redis/resp.hpp"
 
@@ -92,7 +92,7 @@ class inbox {
   const std::string name_;
   const std::function<void(const grant_message&)> stray_;
   const std::function<void()> last_left_;
-  const runtime::bell bell_;  // wakes the one who reads
+  const runtime::wake_fd wake_;  // wakes the one who reads
 
   std::mutex opening_;
   // Protected by opening_.
@@ -104,7 +104,7 @@ class inbox {
   std::shared_ptr<runtime::unique_fd> connection_;
   reply_reader reader_;
   std::map<core::owner_id, waiter> waiters_;
-  core::settled_ids settled_;
+  core::answered_grants settled_;
   bool someone_reads_ = false;
   bool used_ = false;  // since rest() was called last
 };

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "core/clock_watch.hpp"
-#include "core/weak_names.hpp"
+#include "core/weak_registry.hpp"
 #include "runtime/clock.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/redis_lock.hpp"
@@ -58,7 +58,7 @@ class redis_store final : public store {
   std::mutex m_;
   // Protected by m_. Names in use, or with a release under way, which must be known to whoever
   // asks for the name next.
-  core::weak_names<redis_lock> locks_;
+  core::weak_registry<redis_lock> locks_;
 };
 
 result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,

@@ -63,7 +63,7 @@ void line::close() {
     open.swap(on_);
     dropped.swap(queue_);
     owed_.clear();
-    ring_all(held);
+    wake_all(held);
   }
   if (open) open->to.break_off("the client is closed");
   for (auto& one : dropped) {
@@ -76,21 +76,21 @@ bool line::connecting() const {
   return !on_ && !down_;
 }
 
-std::shared_ptr<redis::channel> line::current(const std::shared_ptr<runtime::bell>& tell) {
+std::shared_ptr<redis::channel> line::current(const std::shared_ptr<runtime::wake_fd>& tell) {
   const lock held{m_};
   const bool waits = tell && !on_ && !closed_ && !down_;
-  if (waits && std::find(bells_.begin(), bells_.end(), tell) == bells_.end()) {
-    bells_.push_back(tell);
+  if (waits && std::find(wake_on_open_.begin(), wake_on_open_.end(), tell) == wake_on_open_.end()) {
+    wake_on_open_.push_back(tell);
   }
   return on_ ? std::shared_ptr<redis::channel>{on_, &on_->to} : nullptr;
 }
 
 // Under m_.
-void line::ring_all(lock& held) {
+void line::wake_all(lock& held) {
   static_cast<void>(held);
-  for (const auto& one : bells_)
-    one->ring();
-  bells_.clear();
+  for (const auto& one : wake_on_open_)
+    one->wake();
+  wake_on_open_.clear();
 }
 
 void line::send(const request& what, on_reply done) {
@@ -264,7 +264,7 @@ void line::open(const std::shared_ptr<opened>& fresh) {
   down_ = false;
   silent_ = false;
   on_ = fresh;
-  ring_all(held);
+  wake_all(held);
   held.unlock();
   if (tell_.opened) tell_.opened();
   if (tell_.unread) tell_.unread();
@@ -279,7 +279,7 @@ void line::went_down(failure why) {
     down_ = true;
     last_failure_ = why;
     waiting.swap(queue_);
-    ring_all(held);
+    wake_all(held);
     start_connecting(held, pace_.next());
   }
   for (auto& one : waiting) {

@@ -13,7 +13,7 @@
 #include "core/backoff.hpp"
 #include "core/types.hpp"
 #include "runtime/background.hpp"
-#include "runtime/bell.hpp"
+#include "runtime/wake_fd.hpp"
 #include "stores/redis/channel.hpp"
 #include "stores/redis/link.hpp"
 
@@ -95,7 +95,7 @@ class line : public std::enable_shared_from_this<line> {
   // The connection, to be polled and swept; none if it is not open, and then `tell` (if any) rings
   // when that changes.
   [[nodiscard]] std::shared_ptr<redis::channel> current(
-      const std::shared_ptr<runtime::bell>& tell = {});
+      const std::shared_ptr<runtime::wake_fd>& tell = {});
   // Reads what has come. True while there is more to come.
   bool sweep();
 
@@ -134,7 +134,7 @@ class line : public std::enable_shared_from_this<line> {
   void connect();
   void open(const std::shared_ptr<opened>& fresh);
   void went_down(failure why);
-  void ring_all(lock& held);
+  void wake_all(lock& held);
 
   redis::link dialer_;
   const core::duration reply_patience_;
@@ -151,7 +151,8 @@ class line : public std::enable_shared_from_this<line> {
   bool closed_ = false;
   std::deque<queued> queue_;
   std::deque<owed> owed_;
-  std::vector<std::shared_ptr<runtime::bell>> bells_;  // of threads that wait for it to open
+  std::vector<std::shared_ptr<runtime::wake_fd>>
+      wake_on_open_;  // of threads that wait for it to open
   core::backoff pace_;
   failure last_failure_;
 };

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/clock_watch.hpp"
-#include "core/weak_names.hpp"
+#include "core/weak_registry.hpp"
 #include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
 #include "stores/redis/layout.hpp"
@@ -63,7 +63,7 @@ class redlock_store final : public store {
   std::vector<core::clock_watch> clocks_;  // of the nodes; the renewing thread's
 
   std::mutex m_;
-  core::weak_names<redlock_lock> locks_;  // protected by m_
+  core::weak_registry<redlock_lock> locks_;  // protected by m_
 };
 
 result<std::vector<renewal>> redlock_store::renew(std::span<const held> leases,

@@ -26,7 +26,7 @@ round::round(lines to, core::duration node_timeout, std::shared_ptr<polling> how
       polling_{std::move(how)},
       silent_{are},
       sent_at_(lines_.size()),
-      owner_{runtime::bell::of_this_thread()} {}
+      owner_{runtime::wake_fd::of_this_thread()} {}
 
 void round::send(std::size_t node, const request& what, std::uint64_t tag,
                  std::optional<core::time_point> give_up) {
@@ -43,7 +43,7 @@ void round::send(std::size_t node, const request& what, std::uint64_t tag,
 
 void round::arrived(std::size_t node, std::uint64_t tag, result<redis::reply> answer) {
   on_answer(node, tag, std::move(answer));
-  if (sleeping_ && decided()) owner_->ring();
+  if (sleeping_ && decided()) owner_->wake();
 }
 
 // A node that is known to be down or silent is asked and not waited for, if the others suffice.
@@ -121,7 +121,7 @@ void round::wait(core::time_point until) {
       static_cast<void>(::ppoll(watched.data(), watched.size(), &left, nullptr));
     }
     sleeping_ = false;
-    if (watched.back().revents != 0) owner_->silence();
+    if (watched.back().revents != 0) owner_->reset();
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (watched[i].revents != 0) static_cast<void>(lines_[whose[i]]->sweep());
     }

@@ -10,7 +10,7 @@
 
 #include <holdfast/result.hpp>
 
-#include "core/brief_polling.hpp"
+#include "core/adaptive_spin.hpp"
 #include "core/types.hpp"
 #include "stores/redlock/line.hpp"
 
@@ -28,7 +28,7 @@ class polling {
  private:
   const core::duration at_most_;
   std::mutex m_;
-  core::brief_polling judge_;  // protected by m_
+  core::adaptive_spin judge_;  // protected by m_
 };
 
 // What a round does about nodes that do not answer in `node_timeout`, or did not the last time.
@@ -83,7 +83,7 @@ class round : public std::enable_shared_from_this<round> {
   const std::shared_ptr<polling> polling_;
   const silent_nodes silent_;
   std::vector<std::atomic<core::duration::rep>> sent_at_;
-  std::shared_ptr<runtime::bell> owner_;  // set before anything is sent
+  std::shared_ptr<runtime::wake_fd> owner_;  // set before anything is sent
   std::atomic<bool> sleeping_{false};
 };
 

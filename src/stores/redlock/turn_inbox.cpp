@@ -36,7 +36,7 @@ void turn_inbox::close() {
     closed_ = true;
   }
   changed_.notify_all();
-  bell_.ring();
+  wake_.wake();
 }
 
 void turn_inbox::open() {
@@ -66,11 +66,11 @@ void turn_inbox::subscribe(std::size_t node) {
   one.fd = std::make_shared<runtime::unique_fd>(std::move(*fd));
   one.reader = {};
   changed_.notify_all();
-  bell_.ring();
+  wake_.wake();
 }
 
 void turn_inbox::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
-  std::vector<pollfd> watched{{bell_.fd(), POLLIN, 0}};
+  std::vector<pollfd> watched{{wake_.fd(), POLLIN, 0}};
   std::vector<std::size_t> whose;
   std::vector<std::shared_ptr<runtime::unique_fd>> open;
   for (std::size_t i = 0; i < subscriptions_.size(); ++i) {
@@ -86,7 +86,7 @@ void turn_inbox::listen(std::unique_lock<std::mutex>& held, core::time_point end
   held.lock();
   someone_listens_ = false;
   if (ready <= 0) return;
-  if (watched[0].revents != 0) bell_.silence();
+  if (watched[0].revents != 0) wake_.reset();
   for (std::size_t i = 0; i < whose.size(); ++i) {
     if (watched[i + 1].revents != 0) read(whose[i]);
   }
@@ -149,7 +149,7 @@ bool turn_inbox::most_can_tell() const {
 
 void turn_inbox::wait(const core::owner_id& waiter, std::size_t nodes, core::time_point until,
                       const std::stop_token& stop) {
-  const std::stop_callback on_stop{stop, [this] { bell_.ring(); }};
+  const std::stop_callback on_stop{stop, [this] { wake_.wake(); }};
   std::unique_lock held{m_};
   auto& mine = waiters_[waiter];
   const auto is_told = [&] {

@@ -11,8 +11,8 @@
 
 #include "core/types.hpp"
 #include "runtime/background.hpp"
-#include "runtime/bell.hpp"
 #include "runtime/fd.hpp"
+#include "runtime/wake_fd.hpp"
 #include "stores/redis/resp.hpp"
 #include "stores/redlock/line.hpp"
 
@@ -66,7 +66,7 @@ class turn_inbox {
   const core::owner_id name_;
   const std::vector<std::shared_ptr<line>> nodes_;
   const std::shared_ptr<runtime::background> connecting_;
-  const runtime::bell bell_;  // wakes the one who listens
+  const runtime::wake_fd wake_;  // wakes the one who listens
 
   std::mutex m_;
   std::condition_variable_any changed_;

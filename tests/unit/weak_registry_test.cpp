@@ -1,12 +1,12 @@
 // What is open by name is shared while somebody uses it, and names that nobody uses do not gather.
-#include "core/weak_names.hpp"
+#include "core/weak_registry.hpp"
 
 #include <gtest/gtest.h>
 
 namespace holdfast::test {
 
-TEST(WeakNames, AreSharedWhileSomebodyUsesThem) {
-  core::weak_names<int> names;
+TEST(WeakRegistry, AreSharedWhileSomebodyUsesThem) {
+  core::weak_registry<int> names;
   EXPECT_EQ(names.find("a"), nullptr);
   auto one = std::make_shared<int>(1);
   names.put("a", one);
@@ -17,8 +17,8 @@ TEST(WeakNames, AreSharedWhileSomebodyUsesThem) {
   EXPECT_TRUE(names.all().empty());
 }
 
-TEST(WeakNames, KeepThoseInUseHoweverManyPass) {
-  core::weak_names<int> names;
+TEST(WeakRegistry, KeepThoseInUseHoweverManyPass) {
+  core::weak_registry<int> names;
   const auto kept = std::make_shared<int>(0);
   names.put("kept", kept);
   for (int i = 0; i < 10'000; ++i)

@@ -12,7 +12,7 @@ namespace holdfast::core {
 // Not thread-safe. Names that nobody uses any more are dropped when there are twice as many as were
 // in use at the last such look: a program may open a lock for each order.
 template <class T>
-class weak_names {
+class weak_registry {
  public:
   [[nodiscard]] std::shared_ptr<T> find(const std::string& name) const {
     const auto known = known_.find(name);

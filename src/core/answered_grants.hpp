@@ -12,7 +12,7 @@ namespace holdfast::core {
 // would be given back and so take the lock from its holder.
 //
 // A value type.
-class settled_ids {
+class answered_grants {
  public:
   static constexpr std::size_t remembered_max = 1024;
 

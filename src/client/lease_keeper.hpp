@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "client/lease_state.hpp"
-#include "runtime/bell.hpp"
 #include "runtime/fd.hpp"
+#include "runtime/wake_fd.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::detail {
@@ -20,7 +20,7 @@ namespace holdfast::detail {
 // Thread-safe. Two threads, started with the first lease: one only looks at the clock and never
 // waits for anything else, so that a loss is seen in time whatever the store does; the other
 // renews. Neither runs a user's code. Both sleep while there is nothing to do.
-class keeper {
+class lease_keeper {
  public:
   struct hooks {
     std::function<void(const std::shared_ptr<lease_state>&, loss)> lost;
@@ -29,10 +29,10 @@ class keeper {
     std::function<void()> renewal_call;
   };
 
-  keeper(stores::store& store, core::duration operation_timeout, hooks tell);
-  keeper(const keeper&) = delete;
-  keeper& operator=(const keeper&) = delete;
-  ~keeper();
+  lease_keeper(stores::store& store, core::duration operation_timeout, hooks tell);
+  lease_keeper(const lease_keeper&) = delete;
+  lease_keeper& operator=(const lease_keeper&) = delete;
+  ~lease_keeper();
 
   // errc::overloaded if the threads cannot be started: an unwatched lease is worse than none.
   [[nodiscard]] result<void> watch(lease_state& lease);
@@ -59,8 +59,8 @@ class keeper {
   const core::duration operation_timeout_;
   const std::size_t batch_max_;
   const hooks tell_;
-  const runtime::bell work_;  // wakes the thread that renews
-  runtime::unique_fd alarm_;  // a timer on CLOCK_BOOTTIME: rings after a suspend, too
+  const runtime::wake_fd work_;  // wakes the thread that renews
+  runtime::unique_fd alarm_;     // a timer on CLOCK_BOOTTIME: rings after a suspend, too
 
   std::mutex m_;
   // Protected by m_.

@@ -8,13 +8,13 @@
 namespace holdfast::runtime {
 
 // Wakes a thread that polls its descriptor. Thread-safe.
-class bell {
+class wake_fd {
  public:
   // One for each thread that ever asked for it.
-  [[nodiscard]] static const std::shared_ptr<bell>& of_this_thread();
-  bell();
-  void ring() const noexcept;
-  void silence() const noexcept;
+  [[nodiscard]] static const std::shared_ptr<wake_fd>& of_this_thread();
+  wake_fd();
+  void wake() const noexcept;
+  void reset() const noexcept;
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
 
  private:

@@ -8,7 +8,7 @@ namespace holdfast::core {
 // then rests. A trial after the rest is a few polls, not one: on an idle machine the first of them
 // fails because everything sleeps, and the ones after it show what polling is worth.
 // A value type.
-class brief_polling {
+class adaptive_spin {
  public:
   static constexpr int credit_max = 16;
   static constexpr int trial_credit = 6;

@@ -1,4 +1,4 @@
-#include "client/keeper.hpp"
+#include "client/lease_keeper.hpp"
 
 #include <poll.h>
 #include <sys/timerfd.h>
@@ -19,26 +19,26 @@ constexpr core::duration renew_all_pause = std::chrono::milliseconds{100};
 
 }  // namespace
 
-keeper::keeper(stores::store& store, core::duration operation_timeout, hooks tell)
+lease_keeper::lease_keeper(stores::store& store, core::duration operation_timeout, hooks tell)
     : store_{store},
       operation_timeout_{operation_timeout},
       batch_max_{store.renewal_batch_max()},
       tell_{std::move(tell)},
       alarm_{::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC)} {}
 
-keeper::~keeper() {
+lease_keeper::~lease_keeper() {
   {
     const std::lock_guard guard{m_};
     stopping_ = true;
     set_alarm(core::time_point{core::duration{1}});
   }
-  work_.ring();
+  work_.wake();
   if (timer_.joinable()) timer_.join();
   if (renewer_.joinable()) renewer_.join();
 }
 
 // Under m_.
-void keeper::set_alarm(core::time_point when) noexcept {
+void lease_keeper::set_alarm(core::time_point when) noexcept {
   alarm_at_ = when;
   itimerspec spec{};
   if (when != core::never) {
@@ -51,7 +51,7 @@ void keeper::set_alarm(core::time_point when) noexcept {
 
 // Under m_. The alarm only ever moves forward here: an alarm that rings for a lease that has gone
 // costs one look every now and then, moving it for every lease a system call each.
-void keeper::schedule(lease_state& lease, core::time_point when) {
+void lease_keeper::schedule(lease_state& lease, core::time_point when) {
   if (lease.scheduled_at != core::never) schedule_.erase({lease.scheduled_at, &lease});
   lease.scheduled_at = lease.forgotten ? core::never : when;
   if (lease.scheduled_at == core::never) return;
@@ -59,7 +59,7 @@ void keeper::schedule(lease_state& lease, core::time_point when) {
   if (when < alarm_at_) set_alarm(when);
 }
 
-result<void> keeper::watch(lease_state& lease) {
+result<void> lease_keeper::watch(lease_state& lease) {
   const auto when = lease.next_event();
   const std::lock_guard guard{m_};
   if (!started_) {
@@ -77,14 +77,14 @@ result<void> keeper::watch(lease_state& lease) {
   return {};
 }
 
-void keeper::forget(lease_state& lease) noexcept {
+void lease_keeper::forget(lease_state& lease) noexcept {
   const std::lock_guard guard{m_};
   // For good: a renewal under way must not put it back, for it may be gone by then.
   lease.forgotten = true;
   schedule(lease, core::never);
 }
 
-void keeper::renew_all() {
+void lease_keeper::renew_all() {
   std::vector<std::shared_ptr<lease_state>> all;
   const auto now = runtime::now();
   auto due = now;
@@ -101,7 +101,7 @@ void keeper::renew_all() {
     apply(lease, {loss::none, false, lease->hurry(due)});
 }
 
-void keeper::on_pushed_loss(const core::owner_id& id, loss why) {
+void lease_keeper::on_pushed_loss(const core::owner_id& id, loss why) {
   std::shared_ptr<lease_state> found;
   {
     const std::lock_guard guard{m_};
@@ -112,7 +112,7 @@ void keeper::on_pushed_loss(const core::owner_id& id, loss why) {
   if (found) apply(found, {found->on_pushed_loss(why), false, core::never});
 }
 
-void keeper::keep_time() {
+void lease_keeper::keep_time() {
   for (;;) {
     std::uint64_t rings = 0;
     if (::read(alarm_.get(), &rings, sizeof rings) < 0 && errno != EINTR) return;
@@ -130,7 +130,7 @@ void keeper::keep_time() {
     lock.lock();
     // All at once, or the first few would leave in a request of their own.
     to_renew_.insert(to_renew_.end(), renewing.begin(), renewing.end());
-    if (!to_renew_.empty()) work_.ring();
+    if (!to_renew_.empty()) work_.wake();
     if (!stopping_) {
       set_alarm(schedule_.empty() ? core::never : schedule_.begin()->first);
     }
@@ -138,7 +138,7 @@ void keeper::keep_time() {
 }
 
 // Under m_. What is due, and what is nearly due anyway: it can travel in the same request.
-std::vector<std::shared_ptr<lease_state>> keeper::take_due(core::time_point now) {
+std::vector<std::shared_ptr<lease_state>> lease_keeper::take_due(core::time_point now) {
   std::vector<std::shared_ptr<lease_state>> due;
   if (schedule_.empty() || schedule_.begin()->first > now) return due;
   constexpr core::duration farthest = core::renewal_slack_max;
@@ -154,7 +154,7 @@ std::vector<std::shared_ptr<lease_state>> keeper::take_due(core::time_point now)
 }
 
 // A lease that was released meanwhile has nothing more to be done; its next event is never.
-void keeper::apply(const std::shared_ptr<lease_state>& lease, const lease_state::due& what) {
+void lease_keeper::apply(const std::shared_ptr<lease_state>& lease, const lease_state::due& what) {
   {
     const std::lock_guard guard{m_};
     schedule(*lease, what.next);
@@ -162,7 +162,7 @@ void keeper::apply(const std::shared_ptr<lease_state>& lease, const lease_state:
   if (what.lost != loss::none) tell_.lost(lease, what.lost);
 }
 
-void keeper::keep_renewing() {
+void lease_keeper::keep_renewing() {
   std::unique_lock lock{m_};
   while (!stopping_) {
     if (to_renew_.empty()) {
@@ -171,7 +171,7 @@ void keeper::keep_renewing() {
         renew_all();
       } else {
         static_cast<void>(runtime::wait_ready(work_.fd(), POLLIN, core::never));
-        work_.silence();
+        work_.reset();
       }
       lock.lock();
       continue;
@@ -188,7 +188,7 @@ void keeper::keep_renewing() {
   }
 }
 
-void keeper::renew(const std::vector<std::shared_ptr<lease_state>>& batch) {
+void lease_keeper::renew(const std::vector<std::shared_ptr<lease_state>>& batch) {
   std::vector<stores::held> held;
   std::vector<std::shared_ptr<lease_state>> asked;
   auto earliest = core::never;

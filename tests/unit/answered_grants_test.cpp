@@ -1,4 +1,4 @@
-#include "core/settled_ids.hpp"
+#include "core/answered_grants.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,24 +10,24 @@ const auto id = owner_id::from_bits(1, 0);
 constexpr fencing_token older{6};
 constexpr fencing_token token{7};
 
-TEST(SettledIds, MessageAboutASettledGrantIsKnownOnce) {
-  settled_ids ids;
+TEST(AnsweredGrants, MessageAboutASettledGrantIsKnownOnce) {
+  answered_grants ids;
   EXPECT_FALSE(ids.knows(id, token));
   EXPECT_TRUE(ids.add(id, token));
   EXPECT_TRUE(ids.knows(id, token));
   EXPECT_FALSE(ids.knows(id, token)) << "a second one is a grant that nobody wants";
 }
 
-TEST(SettledIds, OlderMessageDoesNotStandForTheOneStillToCome) {
-  settled_ids ids;
+TEST(AnsweredGrants, OlderMessageDoesNotStandForTheOneStillToCome) {
+  answered_grants ids;
   EXPECT_TRUE(ids.add(id, token));
   EXPECT_TRUE(ids.knows(id, older));
   EXPECT_TRUE(ids.knows(id, token));
 }
 
-TEST(SettledIds, OneTooManyIsSaid) {
-  settled_ids ids;
-  for (std::uint64_t i = 0; i < settled_ids::remembered_max; ++i)
+TEST(AnsweredGrants, OneTooManyIsSaid) {
+  answered_grants ids;
+  for (std::uint64_t i = 0; i < answered_grants::remembered_max; ++i)
     EXPECT_TRUE(ids.add(owner_id::from_bits(2, i), token));
   EXPECT_FALSE(ids.add(id, token));
   ids.clear();

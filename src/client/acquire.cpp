@@ -114,35 +114,43 @@ result<client_state::acquired> client_state::ask_store(
   };
   if (stopped()) return acquired{tl::unexpect, not_acquired{true, {}}};
 
+  const auto wait_for_turn = [&](stores::attempt& who, core::acquire_machine& machine,
+                                 core::time_point until) {
+    const std::stop_callback wake{pausing()->token(), [&who] { who.wake(); }};
+    const auto got = stores::wait_here<std::optional<core::grant>>(
+        [&](auto& by, auto done) { who.wait(until, by, std::move(done)); });
+    const auto now = runtime::now();
+    return got ? machine.on_answer(*got, now) : machine.on_woken(stopped(), now);
+  };
   for (;;) {
-    stores::attempt who{runtime::fresh_owner(),
-                        terms.rule.ttl,
-                        terms.label,
-                        wait > core::duration::zero(),
-                        terms.rule.claim_ttl(),
-                        core::tokens_wanted(lock->here.waiting())};
+    const auto who = lock->store->begin({.ttl = terms.rule.ttl,
+                                         .label = terms.label,
+                                         .may_wait = wait > core::duration::zero(),
+                                         .claim_ttl = terms.rule.claim_ttl(),
+                                         .block = core::tokens_wanted(lock->here.waiting())});
     core::acquire_machine machine{rule, runtime::random_bits()};
     auto step = machine.start(runtime::now());
     while (step.what != acquire_step::verb::done) {
       switch (step.what) {
         case acquire_step::verb::ask: {
-          auto answer = lock->store->ask(who, step.until);
+          auto answer = stores::wait_here<result<core::answer>>(
+              [&](auto& by, auto done) { who->ask(step.until, by, std::move(done)); });
           step = answer ? machine.on_answer(*answer, runtime::now())
                         : machine.on_failure(std::move(answer.error()), runtime::now());
           break;
         }
         case acquire_step::verb::wait:
           if (tally.count()) tell({event::kind::waiting, lock->name, {}, {}, {}, {}});
-          lock->store->wait(who, step.until, pausing()->token());
-          step = machine.on_woken(stopped(), runtime::now());
+          step = wait_for_turn(*who, machine, step.until);
           break;
         case acquire_step::verb::pause:
           runtime::sleep_until(step.until, pausing()->token());
           step = machine.on_woken(stopped(), runtime::now());
           break;
         case acquire_step::verb::withdraw: {
-          const auto said = lock->store->withdraw(who, step.until);
-          const bool sure = said && *said != stores::removal::unsure;
+          const auto said = stores::wait_here<result<core::removal>>(
+              [&](auto& by, auto done) { who->withdraw(step.until, by, std::move(done)); });
+          const bool sure = said && *said != core::removal::unsure;
           step = machine.on_withdrawn(sure, runtime::now());
           break;
         }
@@ -152,7 +160,7 @@ result<client_state::acquired> client_state::ask_store(
     }
     switch (machine.outcome()) {
       case acquire_outcome::granted: {
-        auto lease = hold(lock, who.id, machine.granted(), terms, wait > core::duration::zero());
+        auto lease = hold(lock, who->id(), machine.granted(), terms, wait > core::duration::zero());
         if (!lease) return fail(record_failure(lock->name, std::move(lease.error())));
         tell(
             {event::kind::acquired, lock->name, (*lease)->token, runtime::now() - started, {}, {}});
@@ -221,7 +229,9 @@ result<std::shared_ptr<lease_state>> client_state::adopt(const std::shared_ptr<l
     return fail(errc::invalid_argument, "an owner is 32 lower-case hexadecimal digits");
   }
   const auto until = core::after(runtime::now(), options.operation_timeout);
-  auto got = lock->store->extend(*id, ticket.token, terms.rule.ttl, until);
+  auto got = stores::wait_here<result<stores::renewal>>([&](auto& by, auto done) {
+    lock->store->extend(*id, ticket.token, terms.rule.ttl, until, by, std::move(done));
+  });
   if (!got) return fail(record_failure(lock->name, std::move(got.error())));
   if (!got->renewed) {
     return fail(record_failure(

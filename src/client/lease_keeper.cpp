@@ -204,7 +204,10 @@ void lease_keeper::renew(const std::vector<std::shared_ptr<lease_state>>& batch)
   tell_.renewal_call();
   const auto sent = runtime::now();
   const auto patience = core::renewal_patience(earliest, sent, operation_timeout_);
-  const auto answers = store_.renew(held, core::after(sent, patience));
+  const auto answers =
+      stores::wait_here<result<std::vector<stores::renewal>>>([&](auto& by, auto done) {
+        store_.renew(std::move(held), core::after(sent, patience), by, std::move(done));
+      });
   const auto now = runtime::now();
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const auto& lease = asked[i];

@@ -141,7 +141,9 @@ result<void> lease_state::renew() {
   const auto owner = client();
   if (!owner || !held()) return fail(over_failure());
   const auto until = core::after(runtime::now(), owner->options.operation_timeout);
-  auto got = lock->store->extend(id, token, ttl_, until);
+  auto got = stores::wait_here<result<stores::renewal>>([&](auto& by, auto done) {
+    lock->store->extend(id, token, ttl_, until, by, std::move(done));
+  });
   if (!got) {
     ++owner->counts.renewal_failures;
     return fail(std::move(got.error()));
@@ -178,7 +180,10 @@ result<void> lease_state::release() {
     owner->tell({event::kind::released, lock->name, token, now - granted_at, {}, {}});
     return {};
   }
-  auto said = lock->store->release(id, core::after(now, owner->options.operation_timeout));
+  auto said = stores::wait_here<result<stores::removal>>([&](auto& by, auto done) {
+    lock->store->release(id, core::after(now, owner->options.operation_timeout), by,
+                         std::move(done));
+  });
   leave_cohort();
   if (!said) {
     lock->store->release_later(id, give_up);

@@ -1,18 +1,19 @@
 // What a store must be able to do. One suite, tests/contract, holds every store to this.
 //
 // The interface fits stores that expire keys (Redis), quorums of them, and stores with sessions
-// (ZooKeeper, etcd): an attempt is asked for, waited on and withdrawn by its id; renewal is for a
-// batch, which a session store answers with one keep-alive; TTLs are what the store granted; a
-// store that hears of a loss by itself pushes it.
+// (ZooKeeper, etcd): an attempt asks, waits and is withdrawn; renewal is for a batch, which a
+// session store answers with one keep-alive; TTLs are what the store granted; a store that hears of
+// a loss by itself pushes it.
 //
-// Rules: nothing here throws. Every call ends by `until`. Calls may come from many threads, except
-// renew(), which only the renewing thread calls and which must not queue behind other traffic.
+// Rules: nothing here throws. What takes a `caller` does not block: it ends by `until`, and then
+// calls `done` once, perhaps before it returns, and always in turn with the caller
+// (stores/waiting.hpp). Calls may come from many threads, except renew(), which only the renewing
+// thread calls and which must not queue behind other traffic.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <span>
-#include <stop_token>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,38 +25,54 @@
 
 #include "core/release_machine.hpp"
 #include "core/types.hpp"
+#include "stores/waiting.hpp"
 
 namespace holdfast::stores {
 
 // Waiters of a lock that are shown one by one; beyond it they are only counted.
 inline constexpr std::size_t waiters_shown_max = 100;
 
-// One acquisition, from its first ask to its grant or withdrawal.
-struct attempt {
-  core::owner_id id;
+using core::removal;
+
+// What one acquisition wants.
+struct attempt_spec {
   core::duration ttl{};
-  std::string label;
+  std::string label{};
   // Whether to take a place in the queue, if the store has one; otherwise it only asks.
   bool may_wait = false;
   // Of a grant that the store makes by itself: how long the attempt has to take it up.
   core::duration claim_ttl{};
   // How many tokens to reserve.
   std::uint64_t block = 1;
-  // Whatever the store needs to remember between asks of this attempt.
-  std::shared_ptr<void> memory{};
-  unsigned asks = 0;
 };
 
-using core::removal;
+// One acquisition, from its first ask to its grant or withdrawal. Not thread-safe, but for wake():
+// one call is under way at a time, and the attempt outlives it.
+class attempt {
+ public:
+  using on_answer = std::function<void(result<core::answer>)>;
+  // With what the store granted meanwhile, if that ended the wait.
+  using on_woken = std::function<void(std::optional<core::grant>)>;
+  using on_removal = std::function<void(result<removal>)>;
 
-class store_lock;
+  attempt() = default;
+  attempt(const attempt&) = delete;
+  attempt& operator=(const attempt&) = delete;
+  virtual ~attempt() = default;
 
-// A held lease, as renewal sees it.
-struct held {
-  store_lock* lock;
-  core::owner_id id;
-  core::duration ttl;
-  fencing_token token{};
+  // Whose the lock is, once it is granted.
+  [[nodiscard]] virtual core::owner_id id() const = 0;
+
+  // Asks for the lock. Asking twice with one attempt is answered once: if it holds, it is granted
+  // again with the same token. A failure of errc::outcome_unknown may have been granted.
+  virtual void ask(core::time_point until, caller& by, on_answer done) = 0;
+  // After busy: ends when the lock is granted, when asking again may be answered differently, at
+  // `until`, or by wake().
+  virtual void wait(core::time_point until, caller& by, on_woken done) = 0;
+  // From any thread: ends the wait that is under way, or else the next one.
+  virtual void wake() = 0;
+  // Takes the attempt back, granted or not, as far as can be known by `until`.
+  virtual void withdraw(core::time_point until, caller& by, on_removal done) = 0;
 };
 
 // What became of one lease that was to be extended.
@@ -72,42 +89,45 @@ struct renewal {
 // One lock of a store. Lives as long as anybody uses the name; keeps what asking costs to compute.
 class store_lock {
  public:
+  using on_removal = attempt::on_removal;
+  using on_renewal = std::function<void(result<renewal>)>;
+
   store_lock() = default;
   store_lock(const store_lock&) = delete;
   store_lock& operator=(const store_lock&) = delete;
   virtual ~store_lock() = default;
 
-  // Asks for the lock. Asking twice with one attempt is answered once: if it holds, it is granted
-  // again with the same token. A failure of errc::outcome_unknown may have been granted.
-  [[nodiscard]] virtual result<core::answer> ask(attempt& who, core::time_point until) = 0;
-
-  // After busy: returns when asking again may be answered differently, at `until` or on stop.
-  virtual void wait(attempt& who, core::time_point until, const std::stop_token& stop) = 0;
-
-  // Takes the attempt back, granted or not, as far as can be known by `until`.
-  [[nodiscard]] virtual result<removal> withdraw(attempt& who, core::time_point until) = 0;
+  // The attempt must not outlive the lock.
+  [[nodiscard]] virtual std::unique_ptr<attempt> begin(attempt_spec what) = 0;
 
   // Gives back a held lock and waits for the answer.
-  [[nodiscard]] virtual result<removal> release(const core::owner_id& id,
-                                                core::time_point until) = 0;
-
-  // Gives it back without waiting: must not block. What could not be sent or was not answered is
-  // tried again in the background until `give_up`. An ask on this lock that comes later, from this
-  // client, is answered after it.
+  virtual void release(const core::owner_id& id, core::time_point until, caller& by,
+                       on_removal done) = 0;
+  // Gives it back without waiting. What could not be sent or was not answered is tried again in the
+  // background until `give_up`. An ask on this lock that comes later, from this client, is answered
+  // after it.
   virtual void release_later(const core::owner_id& id, core::time_point give_up) noexcept = 0;
 
-  [[nodiscard]] virtual result<lock_status> inspect(core::time_point until) = 0;
-
-  // Removes the lock if it is held with this token; errc::not_held otherwise.
-  [[nodiscard]] virtual result<void> break_with(fencing_token token, core::time_point until) = 0;
-
-  // Extends one lease by hand, on the caller's thread, strictly: never brings one back. `token`: of
-  // the grant that is to be extended, and no other; zero: whatever it is, and the answer says.
-  [[nodiscard]] virtual result<renewal> extend(const core::owner_id& id, fencing_token token,
-                                               core::duration ttl, core::time_point until) = 0;
+  // Extends one lease by hand, strictly: never brings one back. `token`: of the grant that is to be
+  // extended, and no other; zero: whatever it is, and the answer says.
+  virtual void extend(const core::owner_id& id, fencing_token token, core::duration ttl,
+                      core::time_point until, caller& by, on_renewal done) = 0;
 
   // The lease is somebody else's to keep from now on; it was not given back.
   virtual void forget(const core::owner_id& id) noexcept { static_cast<void>(id); }
+
+  // For people who look. These block.
+  [[nodiscard]] virtual result<lock_status> inspect(core::time_point until) = 0;
+  // Removes the lock if it is held with this token; errc::not_held otherwise.
+  [[nodiscard]] virtual result<void> break_with(fencing_token token, core::time_point until) = 0;
+};
+
+// A held lease, as renewal sees it.
+struct held {
+  store_lock* lock;
+  core::owner_id id;
+  core::duration ttl;
+  fencing_token token{};
 };
 
 // What a store tells by itself, from any of its threads.
@@ -123,6 +143,8 @@ struct store_events {
 
 class store {
  public:
+  using on_renewals = std::function<void(result<std::vector<renewal>>)>;
+
   store() = default;
   store(const store&) = delete;
   store& operator=(const store&) = delete;
@@ -136,8 +158,8 @@ class store {
   // Most leases that one renew() call takes.
   [[nodiscard]] virtual std::size_t renewal_batch_max() const noexcept = 0;
   // One answer for each lease, in order, or a failure for all of them.
-  [[nodiscard]] virtual result<std::vector<renewal>> renew(std::span<const held> leases,
-                                                           core::time_point until) = 0;
+  virtual void renew(std::vector<held> leases, core::time_point until, caller& by,
+                     on_renewals done) = 0;
 
   // Between renewals, on the renewing thread: returns false when `wake_fd` can be read, and true
   // when the connection that carries renewals has ended, so that leases must be renewed now: the
@@ -148,7 +170,7 @@ class store {
     return false;
   }
 
-  // A walk may take many requests: each has `timeout`.
+  // A walk may take many requests: each has `timeout`. Blocks.
   [[nodiscard]] virtual result<std::vector<lock_status>> list(std::string_view pattern,
                                                               core::duration timeout) = 0;
   [[nodiscard]] virtual guarantees describe() const = 0;

@@ -78,7 +78,8 @@ class RedlockTurnInbox : public ::testing::Test {
                                             return runtime::connect_unix(path, until);
                                           },
                                           "", "", 0};
-      lines_.push_back(std::make_shared<line>(where, 500ms, connecting_, line::hooks{}));
+      lines_.push_back(std::make_shared<line>(stores::redis::make_dialer(where), 500ms, connecting_,
+                                              line::hooks{}));
     }
     return lines_;
   }

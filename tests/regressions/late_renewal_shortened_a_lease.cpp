@@ -96,19 +96,19 @@ TEST_F(LateAsk, ThatWasSentTwiceDoesNotShorten) {
   EXPECT_GT(pttl("orders"), not_shortened);
 }
 
-TEST(LateAskInMemory, ThatWasSentTwiceDoesNotShorten) {
+TEST(LateExtensionInMemory, DoesNotShorten) {
   const auto store = stores::memory::make_memory_store("late ask");
   const auto lock = store->open("orders");
   ASSERT_TRUE(lock);
-  stores::attempt who;
-  who.id = runtime::fresh_owner();
-  who.ttl = long_ttl;
   const auto until = runtime::now() + patience;
-  ASSERT_TRUE((*lock)->ask(who, until));
-  who.ttl = short_ttl;
-  const auto again = (*lock)->ask(who, until);
+  const auto who = (*lock)->begin({.ttl = long_ttl});
+  ASSERT_TRUE(stores::wait_here<result<core::answer>>(
+      [&](auto& by, auto done) { who->ask(until, by, std::move(done)); }));
+  const auto again = stores::wait_here<result<stores::renewal>>([&](auto& by, auto done) {
+    (*lock)->extend(who->id(), {}, short_ttl, until, by, std::move(done));
+  });
   ASSERT_TRUE(again);
-  ASSERT_TRUE(std::holds_alternative<core::grant>(*again));
+  ASSERT_TRUE(again->renewed);
   EXPECT_GT((*lock)->inspect(until)->remaining.value_or(0ms), not_shortened);
 }
 

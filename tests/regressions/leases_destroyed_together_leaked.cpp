@@ -75,12 +75,13 @@ TEST_F(ManyLeases, ReleaseThatIsDroppedWithOtherWorkIsTold) {
   store->on_events(std::move(events));
   const auto lock = store->open("orders");
   ASSERT_TRUE(lock);
-  stores::attempt who{runtime::fresh_owner(), 600s, {}, false, 600s};
-  ASSERT_TRUE((*lock)->ask(who, runtime::now() + 10s));
+  const auto who = (*lock)->begin({.ttl = 600s});
+  ASSERT_TRUE(stores::wait_here<result<core::answer>>(
+      [&](auto& by, auto done) { who->ask(runtime::now() + 10s, by, std::move(done)); }));
   std::promise<void> over;
   ASSERT_TRUE(background->run([&] { over.get_future().wait(); }));
   server.pause();
-  (*lock)->release_later(who.id, runtime::now() + 600s);
+  (*lock)->release_later(who->id(), runtime::now() + 600s);
   store->close();
   std::thread stops{[&] { background->stop(); }};
   EXPECT_TRUE(eventually([&] { return !background->start(); }));

@@ -22,8 +22,9 @@ TEST_F(LongClaim, AsksMoreOftenThanItsQueueExpires) {
   store->on_events({});
   const auto lock = store->open("orders");
   ASSERT_TRUE(lock);
-  stores::attempt who{runtime::fresh_owner(), 1h, {}, true, 1h};
-  const auto answer = (*lock)->ask(who, runtime::now() + 10s);
+  const auto who = (*lock)->begin({.ttl = 1h, .may_wait = true, .claim_ttl = 1h});
+  const auto answer = stores::wait_here<result<core::answer>>(
+      [&](auto& by, auto done) { who->ask(runtime::now() + 10s, by, std::move(done)); });
   ASSERT_TRUE(answer);
   const auto& met = std::get<core::busy>(*answer);
   ASSERT_TRUE(met.queued);
@@ -32,7 +33,8 @@ TEST_F(LongClaim, AsksMoreOftenThanItsQueueExpires) {
   // Time for a lost message or two.
   EXPECT_LT(*met.ask_within * 3, pttl(keys.queue));
   EXPECT_LT(*met.ask_within * 3, pttl(keys.waiters));
-  ASSERT_TRUE((*lock)->withdraw(who, runtime::now() + 10s));
+  ASSERT_TRUE(stores::wait_here<result<core::removal>>(
+      [&](auto& by, auto done) { who->withdraw(runtime::now() + 10s, by, std::move(done)); }));
   store->close();
   background->stop();
 }

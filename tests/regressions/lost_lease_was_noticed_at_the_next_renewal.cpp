@@ -56,7 +56,7 @@ TEST_F(EmptyStore, IsSuspectedWhenAConnectionIsMadeAnew) {
   where.connect = [&](core::time_point until) {
     return runtime::connect_unix(server.socket_path(), until);
   };
-  stores::redis::link to{where, {}, tell};
+  stores::redis::link to{stores::redis::make_dialer(where), {}, tell};
   stores::redis::command ping{1};
   ping.arg("PING");
   const auto answers = [&] { return to.look(ping.bytes(), runtime::now() + patience).has_value(); };

@@ -7,7 +7,7 @@
 #include <holdfast/result.hpp>
 
 #include "core/types.hpp"
-#include "stores/store.hpp"
+#include "stores/blocking_store.hpp"
 
 namespace holdfast::sim {
 
@@ -60,13 +60,13 @@ class client_model {
   client_model& operator=(const client_model&) = delete;
   virtual ~client_model() = default;
 
-  virtual void ask(std::size_t lock, stores::attempt& who, core::time_point until,
+  virtual void ask(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
                    on_answer done) = 0;
-  virtual void wait(std::size_t lock, stores::attempt& who, core::time_point until,
+  virtual void wait(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
                     on_woken done) = 0;
   // Ends a wait early.
-  virtual void wake(stores::attempt& who) = 0;
-  virtual void withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
+  virtual void wake(stores::blocking::attempt& who) = 0;
+  virtual void withdraw(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
                         on_removal done) = 0;
   virtual void release(std::size_t lock, const core::owner_id& id, core::time_point until,
                        on_removal done) = 0;
@@ -76,9 +76,9 @@ class client_model {
                      on_renewals done) = 0;
 
   // Whether an ask of this attempt was sent and never answered: it may still arrive.
-  [[nodiscard]] virtual bool may_arrive_late(const stores::attempt& who) const = 0;
+  [[nodiscard]] virtual bool may_arrive_late(const stores::blocking::attempt& who) const = 0;
   // Whether an attempt that was withdrawn for sure is never at any node again.
-  [[nodiscard]] virtual bool withdrawn_for_good(const stores::attempt& who) const = 0;
+  [[nodiscard]] virtual bool withdrawn_for_good(const stores::blocking::attempt& who) const = 0;
   // As seen from outside: the store has the lock for this id.
   [[nodiscard]] virtual bool has_at_store(std::size_t lock, const core::owner_id& id) = 0;
   // Whether this client asked with this id, does not want the lock any more, and has seen to it

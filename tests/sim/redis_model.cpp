@@ -57,7 +57,7 @@ redis_model::redis_model(network& net, process& in, node& to, const lock_scripts
       inbox_name_{std::string{stores::redis::inbox_prefix} +
                   std::string{fresh_id(random_).text()}} {}
 
-redis_model::waiting& redis_model::memory_of(stores::attempt& who) {
+redis_model::waiting& redis_model::memory_of(stores::blocking::attempt& who) {
   if (!who.memory) who.memory = std::make_shared<waiting>();
   return *static_cast<waiting*>(who.memory.get());
 }
@@ -72,7 +72,7 @@ redis_model::call redis_model::release_script(std::size_t lock, std::string_view
 }
 
 // As in redis_lock.cpp: a release behind each ask that was not answered, on its own connection.
-std::size_t redis_model::follow_unanswered(std::size_t lock, stores::attempt& who,
+std::size_t redis_model::follow_unanswered(std::size_t lock, stores::blocking::attempt& who,
                                            std::string_view spared) {
   auto& mine = memory_of(who);
   const auto script = release_script(lock, who.id.text(), mine.entry, spared);
@@ -87,7 +87,7 @@ std::size_t redis_model::follow_unanswered(std::size_t lock, stores::attempt& wh
 
 // ---- asking ------------------------------------------------------------------------------------
 
-void redis_model::ask(std::size_t lock, stores::attempt& who, core::time_point until,
+void redis_model::ask(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
                       on_answer given) {
   auto done = [this, lock, &who, given = std::move(given)](result<core::answer> answer) {
     const auto* granted = answer ? std::get_if<core::grant>(&*answer) : nullptr;
@@ -102,7 +102,7 @@ void redis_model::ask(std::size_t lock, stores::attempt& who, core::time_point u
   ask_once(what);
 }
 
-std::optional<core::grant> redis_model::take_delivered(stores::attempt& who) {
+std::optional<core::grant> redis_model::take_delivered(stores::blocking::attempt& who) {
   if (!who.memory || memory_of(who).entry.empty()) return std::nullopt;
   const auto found = waiters_.find(who.id);
   if (found == waiters_.end()) return std::nullopt;
@@ -275,7 +275,8 @@ void redis_model::read_inbox() {
   }
 }
 
-void redis_model::wait(std::size_t, stores::attempt& who, core::time_point until, on_woken done) {
+void redis_model::wait(std::size_t, stores::blocking::attempt& who, core::time_point until,
+                       on_woken done) {
   // At `until`, by a message or by a stop, whichever is first.
   const auto settled = std::make_shared<bool>(false);
   const bool joined = who.memory && !memory_of(who).entry.empty();
@@ -300,7 +301,7 @@ void redis_model::wake_waiter(const core::owner_id& id) {
   }
 }
 
-void redis_model::wake(stores::attempt& who) { wake_waiter(who.id); }
+void redis_model::wake(stores::blocking::attempt& who) { wake_waiter(who.id); }
 
 // ---- giving back -------------------------------------------------------------------------------
 
@@ -335,7 +336,7 @@ void redis_model::by_id_again(const std::shared_ptr<releasing_by_id>& what) {
   });
 }
 
-void redis_model::withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
+void redis_model::withdraw(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
                            on_removal done) {
   if (without_.withdrawing) return done(core::removal::gone);
   const auto open = follow_unanswered(lock, who, {});
@@ -403,7 +404,7 @@ void redis_model::renew(const std::vector<renewing>& leases, core::time_point un
       });
 }
 
-bool redis_model::may_arrive_late(const stores::attempt& who) const {
+bool redis_model::may_arrive_late(const stores::blocking::attempt& who) const {
   if (!who.memory) return false;
   const auto& mine = *static_cast<const waiting*>(who.memory.get());
   return std::any_of(mine.unanswered.begin(), mine.unanswered.end(),

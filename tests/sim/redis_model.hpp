@@ -21,18 +21,22 @@ class redis_model final : public client_model {
   redis_model(network& net, process& in, node& to, const lock_scripts& scripts,
               const left_out& without, std::uint64_t seed);
 
-  void ask(std::size_t lock, stores::attempt& who, core::time_point until, on_answer done) override;
-  void wait(std::size_t lock, stores::attempt& who, core::time_point until, on_woken done) override;
-  void wake(stores::attempt& who) override;
-  void withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
+  void ask(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
+           on_answer done) override;
+  void wait(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
+            on_woken done) override;
+  void wake(stores::blocking::attempt& who) override;
+  void withdraw(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
                 on_removal done) override;
   void release(std::size_t lock, const core::owner_id& id, core::time_point until,
                on_removal done) override;
   void release_later(std::size_t lock, const core::owner_id& id, core::time_point give_up) override;
   void renew(const std::vector<renewing>& leases, core::time_point until,
              on_renewals done) override;
-  [[nodiscard]] bool may_arrive_late(const stores::attempt& who) const override;
-  [[nodiscard]] bool withdrawn_for_good(const stores::attempt&) const override { return true; }
+  [[nodiscard]] bool may_arrive_late(const stores::blocking::attempt& who) const override;
+  [[nodiscard]] bool withdrawn_for_good(const stores::blocking::attempt&) const override {
+    return true;
+  }
   [[nodiscard]] bool has_at_store(std::size_t lock, const core::owner_id& id) override;
   // Not followed up: on one node, whoever asks next finds out.
   [[nodiscard]] bool gave_back(std::size_t, const core::owner_id&) const override { return false; }
@@ -62,7 +66,7 @@ class redis_model final : public client_model {
   };
   struct asking {
     std::size_t lock;
-    stores::attempt* who;
+    stores::blocking::attempt* who;
     core::time_point until;
     on_answer done;
     bool joining;
@@ -77,11 +81,12 @@ class redis_model final : public client_model {
     int calls = 0;
   };
 
-  [[nodiscard]] static waiting& memory_of(stores::attempt& who);
+  [[nodiscard]] static waiting& memory_of(stores::blocking::attempt& who);
   [[nodiscard]] call release_script(std::size_t lock, std::string_view value_begins,
                                     std::string_view entry, std::string_view spared = {}) const;
-  std::size_t follow_unanswered(std::size_t lock, stores::attempt& who, std::string_view spared);
-  [[nodiscard]] std::optional<core::grant> take_delivered(stores::attempt& who);
+  std::size_t follow_unanswered(std::size_t lock, stores::blocking::attempt& who,
+                                std::string_view spared);
+  [[nodiscard]] std::optional<core::grant> take_delivered(stores::blocking::attempt& who);
   void ask_once(const std::shared_ptr<asking>& what);
   void read_answer(const std::shared_ptr<asking>& what, const reply& said,
                    core::time_point counted_from, const std::vector<core::owner_id>& releasing);

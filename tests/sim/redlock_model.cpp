@@ -60,7 +60,7 @@ redlock_model::redlock_model(network& net, process& in, const quorum_set& set,
   }
 }
 
-redlock_model::waiting& redlock_model::memory_of(stores::attempt& who) {
+redlock_model::waiting& redlock_model::memory_of(stores::blocking::attempt& who) {
   if (!who.memory) who.memory = std::make_shared<waiting>();
   return *static_cast<waiting*>(who.memory.get());
 }
@@ -72,7 +72,8 @@ core::owner_id redlock_model::fresh_id() {
 
 // ---- what is sent ------------------------------------------------------------------------------
 
-redlock_model::call redlock_model::acquire_call(std::size_t lock, const stores::attempt& who,
+redlock_model::call redlock_model::acquire_call(std::size_t lock,
+                                                const stores::blocking::attempt& who,
                                                 std::uint64_t proposal, const queued_waiter* waiter,
                                                 bool asked_before) const {
   const auto& keys = quorum_keys_of(lock);
@@ -150,7 +151,7 @@ std::string redlock_model::stop_waiting(waiting& mine) {
   return gone->entered ? gone->entry() : std::string{};
 }
 
-void redlock_model::ask(std::size_t lock, stores::attempt& who, core::time_point until,
+void redlock_model::ask(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
                         on_answer done) {
   auto& mine = memory_of(who);
   auto& here = locks_[lock];
@@ -177,8 +178,8 @@ void redlock_model::ask(std::size_t lock, stores::attempt& who, core::time_point
   });
 }
 
-void redlock_model::read_verdict(std::size_t lock, stores::attempt& who, vote_model& votes,
-                                 const on_answer& done) {
+void redlock_model::read_verdict(std::size_t lock, stores::blocking::attempt& who,
+                                 vote_model& votes, const on_answer& done) {
   auto& mine = memory_of(who);
   auto& here = locks_[lock];
   const auto& machine = votes.machine();
@@ -219,19 +220,20 @@ void redlock_model::read_verdict(std::size_t lock, stores::attempt& who, vote_mo
   done(fail(std::move(why)));
 }
 
-void redlock_model::wait(std::size_t, stores::attempt& who, core::time_point until, on_woken done) {
+void redlock_model::wait(std::size_t, stores::blocking::attempt& who, core::time_point until,
+                         on_woken done) {
   const auto& waiter = memory_of(who).waiter;
   inbox_.wait(waiter->id, majority(), until, std::move(done));
 }
 
-void redlock_model::wake(stores::attempt& who) {
+void redlock_model::wake(stores::blocking::attempt& who) {
   if (const auto& waiter = memory_of(who).waiter) inbox_.wake(waiter->id);
 }
 
 // ---- giving back -------------------------------------------------------------------------------
 
-void redlock_model::withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
-                             on_removal done) {
+void redlock_model::withdraw(std::size_t lock, stores::blocking::attempt& who,
+                             core::time_point until, on_removal done) {
   auto& mine = memory_of(who);
   mine.votes.reset();
   const auto entry = stop_waiting(mine);
@@ -423,7 +425,7 @@ void redlock_model::repair(std::size_t node, const renewing& one, const std::str
 
 // ---- what the judge asks -----------------------------------------------------------------------
 
-bool redlock_model::may_arrive_late(const stores::attempt& who) const {
+bool redlock_model::may_arrive_late(const stores::blocking::attempt& who) const {
   const auto found = asked_.find(who.id);
   return lingering_.contains(who.id) || (found != asked_.end() && found->second > 0);
 }

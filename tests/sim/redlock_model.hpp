@@ -21,19 +21,21 @@ class redlock_model final : public client_model, public voter_calls {
   redlock_model& operator=(const redlock_model&) = delete;
   ~redlock_model() override;
 
-  void ask(std::size_t lock, stores::attempt& who, core::time_point until, on_answer done) override;
-  void wait(std::size_t lock, stores::attempt& who, core::time_point until, on_woken done) override;
-  void wake(stores::attempt& who) override;
-  void withdraw(std::size_t lock, stores::attempt& who, core::time_point until,
+  void ask(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
+           on_answer done) override;
+  void wait(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
+            on_woken done) override;
+  void wake(stores::blocking::attempt& who) override;
+  void withdraw(std::size_t lock, stores::blocking::attempt& who, core::time_point until,
                 on_removal done) override;
   void release(std::size_t lock, const core::owner_id& id, core::time_point until,
                on_removal done) override;
   void release_later(std::size_t lock, const core::owner_id& id, core::time_point give_up) override;
   void renew(const std::vector<renewing>& leases, core::time_point until,
              on_renewals done) override;
-  [[nodiscard]] bool may_arrive_late(const stores::attempt& who) const override;
+  [[nodiscard]] bool may_arrive_late(const stores::blocking::attempt& who) const override;
   // Sure of a majority only: elsewhere it may still arrive.
-  [[nodiscard]] bool withdrawn_for_good(const stores::attempt& who) const override {
+  [[nodiscard]] bool withdrawn_for_good(const stores::blocking::attempt& who) const override {
     return !may_arrive_late(who);
   }
   [[nodiscard]] bool has_at_store(std::size_t lock, const core::owner_id& id) override;
@@ -62,9 +64,9 @@ class redlock_model final : public client_model, public voter_calls {
     bool taken = false;
   };
 
-  [[nodiscard]] static waiting& memory_of(stores::attempt& who);
+  [[nodiscard]] static waiting& memory_of(stores::blocking::attempt& who);
   [[nodiscard]] core::owner_id fresh_id();
-  [[nodiscard]] call acquire_call(std::size_t lock, const stores::attempt& who,
+  [[nodiscard]] call acquire_call(std::size_t lock, const stores::blocking::attempt& who,
                                   std::uint64_t proposal, const queued_waiter* waiter,
                                   bool asked_before) const;
   call raise_call(std::size_t lock, const core::owner_id& id, std::uint64_t to) const override;
@@ -87,7 +89,7 @@ class redlock_model final : public client_model, public voter_calls {
   }
   void look_after_nodes() override { admission_.look_after_nodes(); }
 
-  void read_verdict(std::size_t lock, stores::attempt& who, vote_model& votes,
+  void read_verdict(std::size_t lock, stores::blocking::attempt& who, vote_model& votes,
                     const on_answer& done);
   void begin_to_wait(waiting& mine);
   [[nodiscard]] std::string stop_waiting(waiting& mine);

@@ -28,7 +28,7 @@ class worker {
     std::uint64_t above;  // its token must be
     core::time_point started;
     bool stopped = false;
-    stores::attempt who;
+    stores::blocking::attempt who;
     std::unique_ptr<core::acquire_machine> machine;
     bool withdrawn_surely = true;
   };

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "runtime/clock.hpp"
+#include "stores/blocking_store.hpp"
 #include "support/session_link.hpp"
 #include "support/session_server.hpp"
 
@@ -56,12 +57,12 @@ removal removal_of(const std::string& word) {
   return word == "free" ? removal::gone : removal::taken;
 }
 
-class session_lock final : public stores::store_lock {
+class session_lock final : public stores::blocking::store_lock {
  public:
   session_lock(std::shared_ptr<session_link> link, std::string name)
       : link_{std::move(link)}, name_{std::move(name)}, word_{to_hex(name_)} {}
 
-  result<core::answer> ask(stores::attempt& who, time_point until) override {
+  result<core::answer> ask(stores::blocking::attempt& who, time_point until) override {
     while (true) {
       const auto session = link_->open_session(who.ttl, until);
       if (!session) return fail(session.error());
@@ -83,11 +84,12 @@ class session_lock final : public stores::store_lock {
     }
   }
 
-  void wait(stores::attempt& who, time_point until, const std::stop_token& stop) override {
+  void wait(stores::blocking::attempt& who, time_point until,
+            const std::stop_token& stop) override {
     link_->await_turn(who.id, until, stop);
   }
 
-  result<removal> withdraw(stores::attempt& who, time_point until) override {
+  result<removal> withdraw(stores::blocking::attempt& who, time_point until) override {
     return release(who.id, until);
   }
 
@@ -169,14 +171,14 @@ class session_lock final : public stores::store_lock {
   const std::string word_;
 };
 
-class session_store final : public stores::store {
+class session_store final : public stores::blocking::store {
  public:
   explicit session_store(std::string path)
       : link_{std::make_shared<session_link>(std::move(path))} {}
 
   void on_events(stores::store_events events) override { link_->on_events(std::move(events)); }
 
-  result<std::shared_ptr<stores::store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<stores::blocking::store_lock>> open(std::string_view name) override {
     return std::make_shared<session_lock>(link_, std::string{name});
   }
 
@@ -184,7 +186,7 @@ class session_store final : public stores::store {
     return std::numeric_limits<std::size_t>::max();
   }
 
-  result<std::vector<stores::renewal>> renew(std::span<const stores::held> leases,
+  result<std::vector<stores::renewal>> renew(std::span<const stores::blocking::held> leases,
                                              time_point until) override {
     const auto session = link_->open_session(leases.front().ttl, until);
     if (!session) return fail(session.error());
@@ -194,7 +196,7 @@ class session_store final : public stores::store {
     const bool gone = answer->at(0) == "gone";
     if (gone) link_->session_gone(session->id);
     std::vector<stores::renewal> all;
-    for (const stores::held& lease : leases) {
+    for (const stores::blocking::held& lease : leases) {
       const loss why = gone ? loss::session : link_->lost(lease.id);
       all.push_back(why == loss::none
                         ? stores::renewal{true, why, milliseconds_of(answer->at(0)), sent, {}}
@@ -240,7 +242,7 @@ class session_store final : public stores::store {
 }  // namespace
 
 std::unique_ptr<stores::store> make_session_store(std::string socket_path) {
-  return std::make_unique<session_store>(std::move(socket_path));
+  return stores::blocking::told_by_events(std::make_unique<session_store>(std::move(socket_path)));
 }
 
 }  // namespace holdfast::test

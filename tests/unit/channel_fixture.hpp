@@ -27,7 +27,8 @@ class Channel : public testing::Test {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) std::abort();
     server_.reset(ends[1]);
-    connection_.emplace(runtime::unique_fd{ends[0]}, "db:6379", std::chrono::microseconds{40});
+    connection_.emplace(runtime::socket_stream(runtime::unique_fd{ends[0]}), "db:6379",
+                        std::chrono::microseconds{40});
   }
 
   ~Channel() override {

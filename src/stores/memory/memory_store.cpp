@@ -62,12 +62,12 @@ std::shared_ptr<space> space_called(std::string_view name) {
   return found;
 }
 
-class memory_lock final : public store_lock {
+class memory_lock final : public blocking::store_lock {
  public:
   memory_lock(std::shared_ptr<space> in, std::string name)
       : space_{std::move(in)}, name_{std::move(name)}, entry_{open_entry()} {}
 
-  result<core::answer> ask(attempt& who, core::time_point until) override {
+  result<core::answer> ask(blocking::attempt& who, core::time_point until) override {
     static_cast<void>(until);
     const std::lock_guard guard{space_->m};
     const auto now = runtime::now();
@@ -94,7 +94,7 @@ class memory_lock final : public store_lock {
     return core::busy{entry_.who, left, true, ask_within};
   }
 
-  void wait(attempt& who, core::time_point until, const std::stop_token& stop) override {
+  void wait(blocking::attempt& who, core::time_point until, const std::stop_token& stop) override {
     std::unique_lock lock{space_->m};
     const auto current = runtime::now();
     if (current >= until) return;
@@ -105,7 +105,7 @@ class memory_lock final : public store_lock {
     });
   }
 
-  result<removal> withdraw(attempt& who, core::time_point until) override {
+  result<removal> withdraw(blocking::attempt& who, core::time_point until) override {
     {
       const std::lock_guard guard{space_->m};
       std::erase_if(entry_.queue, [&](const auto& one) { return one.id == who.id; });
@@ -190,13 +190,13 @@ class memory_lock final : public store_lock {
   entry& entry_;
 };
 
-class memory_store final : public store {
+class memory_store final : public blocking::store {
  public:
   explicit memory_store(std::shared_ptr<space> in) : space_{std::move(in)} {}
 
   void on_events(store_events events) override { static_cast<void>(events); }
 
-  result<std::shared_ptr<store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<blocking::store_lock>> open(std::string_view name) override {
     return std::make_shared<memory_lock>(space_, std::string{name});
   }
 
@@ -204,7 +204,7 @@ class memory_store final : public store {
     return renewals_per_call;
   }
 
-  result<std::vector<renewal>> renew(std::span<const held> leases,
+  result<std::vector<renewal>> renew(std::span<const blocking::held> leases,
                                      core::time_point until) override {
     std::vector<renewal> all;
     all.reserve(leases.size());
@@ -244,7 +244,7 @@ class memory_store final : public store {
 }  // namespace
 
 std::unique_ptr<store> make_memory_store(std::string_view name) {
-  return std::make_unique<memory_store>(space_called(name));
+  return blocking::told_by_events(std::make_unique<memory_store>(space_called(name)));
 }
 
 }  // namespace holdfast::stores::memory

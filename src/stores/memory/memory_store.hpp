@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "stores/store.hpp"
+#include "stores/blocking_store.hpp"
 
 namespace holdfast::stores::memory {
 

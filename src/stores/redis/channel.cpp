@@ -1,7 +1,6 @@
 #include "stores/redis/channel.hpp"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -28,9 +27,9 @@ bool has_spare_core() {
 
 }  // namespace
 
-channel::channel(runtime::unique_fd fd, std::string node, core::duration spin,
+channel::channel(std::unique_ptr<runtime::stream> over, std::string node, core::duration spin,
                  core::duration posted_patience)
-    : fd_{std::move(fd)},
+    : stream_{std::move(over)},
       node_{std::move(node)},
       spin_{has_spare_core() ? spin : core::duration::zero()},
       posted_patience_{posted_patience} {}
@@ -58,12 +57,12 @@ void channel::notice_closing(lock& held) {
   const bool fresh = now - last_used_ <= trusted_idle_max;
   last_used_ = now;
   if (fresh || !in_flight_.empty() || someone_leads_ || broken_) return;
-  char byte = 0;
-  const auto got = ::recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   // Nothing to read is what should be; an end or an error means that it is over, and bytes that
   // nobody asked for cannot be matched with anything.
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  break_locked(held, runtime::describe_io_error(got == 0 ? -1 : EPROTO), errc::store_unreachable);
+  const auto got = stream_->peek();
+  if (got.would_block) return;
+  const int why = got.bytes > 0 ? EPROTO : got.error;
+  break_locked(held, runtime::describe_io_error(why), errc::store_unreachable);
 }
 
 // Sends what there is. Those who come meanwhile add to out_ and go: we send theirs too.
@@ -76,7 +75,7 @@ void channel::send_pending(lock& held) {
       awaited_unsent_ = 0;
     }
     held.unlock();
-    const auto sent = runtime::send_some(fd_.get(), sending_);
+    const auto sent = stream_->send_some(sending_);
     held.lock();
     stream_flushed_ += sent.bytes;
     sending_.erase(0, sent.bytes);
@@ -147,10 +146,17 @@ void channel::wait_for(lock& held, waiting_call& mine, core::time_point until, b
   if (mine.leads) pass_lead(held);
 }
 
+void channel::read_when_told(std::weak_ptr<channel> self) {
+  const bool told = stream_->tells([self = std::move(self)] {
+    if (const auto alive = self.lock()) alive->sweep();
+  });
+  static_cast<void>(told);  // otherwise whoever waits polls
+}
+
 void channel::await(std::uint64_t position, core::time_point until) {
   waiting_call mine;
   lock held{m_};
-  if (broken_ || answered(position)) return;
+  if (broken_ || answered(position) || stream_->fd() < 0) return;
   auto& entry = in_flight_[position - read_.load() - 1];
   if (entry.caller != nullptr) return;
   entry.caller = &mine;
@@ -223,7 +229,7 @@ void channel::lead(lock& held, waiting_call& mine, core::time_point until, bool 
 runtime::io_outcome channel::poll_briefly(char* into, std::size_t room) {
   const auto start = runtime::now();
   for (;;) {
-    const auto read = runtime::receive_some(fd_.get(), into, room);
+    const auto read = stream_->receive_some(into, room);
     const bool over = !read.would_block || runtime::now() - start >= spin_;
     if (!over) continue;
     polling_.on_polled(!read.would_block);
@@ -238,9 +244,7 @@ void channel::sleep_through(std::size_t posted) {
                         ? static_cast<int>((std::min(posted, in_flight_max) + 1) * reply_bytes_min)
                         : 1;
   if (bytes == bytes_that_wake_) return;
-  if (::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0) {
-    bytes_that_wake_ = bytes;
-  }
+  if (stream_->wake_at(bytes)) bytes_that_wake_ = bytes;
 }
 
 channel::read_result channel::read_replies(lock& held, core::time_point until, bool may_wait,
@@ -257,15 +261,16 @@ channel::read_result channel::read_replies(lock& held, core::time_point until, b
   // Whoever may wait most often has to: looking first would be a system call for nothing.
   auto read = polls      ? poll_briefly(chunk.data(), chunk.size())
               : may_wait ? runtime::io_outcome{0, true, 0}
-                         : runtime::receive_some(fd_.get(), chunk.data(), chunk.size());
+                         : stream_->receive_some(chunk.data(), chunk.size());
   while (read.would_block) {
     const short events = blocked ? POLLIN | POLLOUT : POLLIN;
     if (may_wait) sleep_through(all_sent ? posted : 0);
-    if (!may_wait || runtime::wait_ready(fd_.get(), events, until) != runtime::readiness::ready) {
+    if (!may_wait ||
+        runtime::wait_ready(stream_->fd(), events, until) != runtime::readiness::ready) {
       held.lock();
       return read_result::nothing;
     }
-    read = runtime::receive_some(fd_.get(), chunk.data(), chunk.size());
+    read = stream_->receive_some(chunk.data(), chunk.size());
     if (blocked) break;  // perhaps the socket takes more now; the caller sends and comes back
   }
   const auto got = read.bytes;
@@ -356,20 +361,19 @@ void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
   held.lock();
 }
 
-runtime::unique_fd channel::take() {
+std::unique_ptr<runtime::stream> channel::take() {
   const lock held{m_};
   broken_ = true;
-  const int any = 1;
-  static_cast<void>(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVLOWAT, &any, sizeof any));
-  return std::move(fd_);
+  static_cast<void>(stream_->wake_at(1));
+  return std::move(stream_);
 }
 
 void channel::break_off(const std::string& why) {
   lock held{m_};
-  if (!fd_) return;
+  if (!stream_) return;
   break_locked(held, why, errc::outcome_unknown);
   // Wakes a leader that sleeps on the socket.
-  ::shutdown(fd_.get(), SHUT_RDWR);
+  stream_->shut_down();
 }
 
 }  // namespace holdfast::stores::redis

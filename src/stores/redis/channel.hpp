@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -14,9 +15,8 @@
 
 #include "core/adaptive_spin.hpp"
 #include "core/types.hpp"
-#include "runtime/fd.hpp"
 #include "runtime/parker.hpp"
-#include "runtime/socket.hpp"
+#include "runtime/stream.hpp"
 #include "stores/redis/resp.hpp"
 
 namespace holdfast::stores::redis {
@@ -45,7 +45,7 @@ class channel {
   using on_reply = std::function<void(result<reply>)>;
 
   // `spin`: how long a lone caller polls before it sleeps; zero: never.
-  channel(runtime::unique_fd fd, std::string node, core::duration spin,
+  channel(std::unique_ptr<runtime::stream> over, std::string node, core::duration spin,
           core::duration posted_patience = posted_reply_max);
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
@@ -64,7 +64,10 @@ class channel {
                                    std::string_view before = {});
 
   // Waits until the reply to the command at this position has been read, or the connection breaks.
+  // Returns at once where the stream tells by itself.
   void await(std::uint64_t position, core::time_point until);
+  // On a stream that tells by itself, replies are read as they come, as long as `self` lives.
+  void read_when_told(std::weak_ptr<channel> self);
 
   // Sends and reads what can be without waiting, if nobody else is at it. Breaks the connection if
   // a reply that nobody waits for has not come for too long: nobody else would notice.
@@ -83,11 +86,11 @@ class channel {
   void doubt() noexcept { suspect_ = true; }
 
   // Gives the connection away, for another use than commands and replies. Only when idle.
-  [[nodiscard]] runtime::unique_fd take();
+  [[nodiscard]] std::unique_ptr<runtime::stream> take();
 
   // To wait on several connections at once: poll for reading, then sweep(). Only where nobody uses
   // call(), whose leader may make the socket sleep through short replies.
-  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+  [[nodiscard]] int fd() const noexcept { return stream_->fd(); }
 
   // How many callers the pool has put here; the pool's business.
   int users = 0;
@@ -130,7 +133,7 @@ class channel {
   [[nodiscard]] runtime::io_outcome poll_briefly(char* into, std::size_t room);
   void sleep_through(std::size_t posted);
 
-  runtime::unique_fd fd_;
+  std::unique_ptr<runtime::stream> stream_;
   const std::string node_;
   const core::duration spin_;
   const core::duration posted_patience_;

@@ -65,19 +65,20 @@ result<void> inbox::open(core::time_point until) {
   }
   lock held{m_};
   reader_ = std::move(made->reader);
-  connection_ = std::make_shared<runtime::unique_fd>(std::move(made->fd));
+  connection_ = std::move(made->over);
   // What came right behind the answer was read with it: no socket will tell of that any more.
   take_messages(held);
   return {};
 }
 
 result<inbox::subscription> inbox::subscribe(core::time_point until) const {
-  auto fd = via_.open_apart(until);
-  if (!fd) return fail(std::move(fd.error()));
+  auto got = dial_now(via_.dial(), until);
+  if (!got) return fail(std::move(got.error()));
+  const std::shared_ptr over{std::move(*got)};
   command subscribe{2};
   subscribe.arg("SUBSCRIBE").arg(name_);
   // A few bytes on a fresh connection always fit.
-  if (runtime::send_some(fd->get(), subscribe.bytes()).bytes != subscribe.bytes().size()) {
+  if (over->send_some(subscribe.bytes()).bytes != subscribe.bytes().size()) {
     return fail(errc::store_unreachable, "cannot subscribe at " + via_.node());
   }
   reply_reader reader;
@@ -91,16 +92,16 @@ result<inbox::subscription> inbox::subscribe(core::time_point until) const {
     if (!reader.trouble().empty()) {
       return fail(errc::incompatible, via_.node() + ": " + std::string{reader.trouble()});
     }
-    if (runtime::wait_ready(fd->get(), POLLIN, until) != runtime::readiness::ready) {
+    if (runtime::wait_ready(over->fd(), POLLIN, until) != runtime::readiness::ready) {
       return fail(errc::store_unreachable, "no answer to SUBSCRIBE from " + via_.node());
     }
-    const auto read = runtime::receive_some(fd->get(), chunk.data(), chunk.size());
+    const auto read = over->receive_some(chunk.data(), chunk.size());
     if (read.error != 0) {
       return fail(errc::store_unreachable, runtime::describe_io_error(read.error));
     }
     reader.feed({chunk.data(), read.bytes});
   }
-  return subscription{std::move(*fd), std::move(reader)};
+  return subscription{over, std::move(reader)};
 }
 
 // Under m_. Whoever waits asks again, and that opens it anew.
@@ -215,10 +216,10 @@ bool inbox::read_once(lock& held, core::time_point until) {
   held.unlock();
   std::array<char, read_chunk_bytes> chunk;
   runtime::io_outcome read;
-  const auto ready = runtime::wait_ready(connection->get(), POLLIN, until, wake_.fd());
+  const auto ready = runtime::wait_ready(connection->fd(), POLLIN, until, wake_.fd());
   if (ready == runtime::readiness::woken) wake_.reset();
   if (ready == runtime::readiness::ready) {
-    read = runtime::receive_some(connection->get(), chunk.data(), chunk.size());
+    read = connection->receive_some(chunk.data(), chunk.size());
   }
   held.lock();
   if (connection != connection_) return false;

@@ -76,7 +76,7 @@ class inbox {
   using lock = std::unique_lock<std::mutex>;
 
   struct subscription {
-    runtime::unique_fd fd;
+    std::shared_ptr<runtime::stream> over;
     reply_reader reader;
   };
   [[nodiscard]] result<subscription> subscribe(core::time_point until) const;
@@ -101,7 +101,7 @@ class inbox {
 
   std::mutex m_;
   // Protected by m_.
-  std::shared_ptr<runtime::unique_fd> connection_;
+  std::shared_ptr<runtime::stream> connection_;
   reply_reader reader_;
   std::map<core::owner_id, waiter> waiters_;
   core::answered_grants settled_;

@@ -1,12 +1,10 @@
 #include "stores/redis/link.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
-#include "stores/redis/layout.hpp"
 #include "stores/redis/server_error.hpp"
 
 namespace holdfast::stores::redis {
@@ -24,12 +22,6 @@ constexpr core::duration retired_age_max = std::chrono::seconds{30};
 constexpr int crowd_memory = 64;
 
 bool is_error(const reply_value& r) { return r.type == reply_kind::error; }
-
-// Some servers repeat the arguments of a command they refuse, and those of AUTH are secrets.
-std::string_view without_arguments(std::string_view said) {
-  said = said.substr(0, said.find_first_of("'`\""));
-  return said.substr(0, said.find("args"));
-}
 
 }  // namespace
 
@@ -75,8 +67,8 @@ class link::use {
   std::shared_ptr<channel> on_;
 };
 
-link::link(endpoint where, link_limits limits, hooks tell)
-    : where_{std::move(where)},
+link::link(std::shared_ptr<dialer> to, link_limits limits, hooks tell)
+    : dialer_{std::move(to)},
       limits_{limits},
       tell_{std::move(tell)},
       pace_{connect_pace, runtime::random_bits()} {}
@@ -168,7 +160,7 @@ result<reply> link::exchange_once(std::string_view bytes, core::time_point until
       ++on->users;
       alone = ++callers_ == 1;
     } else if (connecting_ >= limits_.connections) {
-      return fail(errc::store_unreachable, "no connection to " + where_.node + " in time");
+      return fail(errc::store_unreachable, "no connection to " + node() + " in time");
     } else {
       ++connecting_;
     }
@@ -198,7 +190,7 @@ result<reply> link::run(const script_call& script, core::time_point until, const
 
 failure link::refused(std::string_view said) {
   if (says_demoted(said) && tell_.demoted) tell_.demoted();
-  return translate_error(said, where_.node);
+  return translate_error(said, node());
 }
 
 std::vector<std::shared_ptr<channel>> link::connections() {
@@ -280,14 +272,9 @@ result<std::shared_ptr<channel>> link::connect(core::time_point until) {
     }
     again = was_connected_;
   }
-  const auto attempt = [&]() -> result<std::shared_ptr<channel>> {
-    auto fd = where_.connect(until);
-    if (!fd) return fail(std::move(fd.error()));
-    auto fresh = std::make_shared<channel>(std::move(*fd), where_.node, limits_.spin);
-    if (auto ok = greet(*fresh, until); !ok) return fail(std::move(ok.error()));
-    return fresh;
-  };
-  auto fresh = attempt();
+  auto fresh = dial_now(*dialer_, until).map([&](auto over) {
+    return std::make_shared<channel>(std::move(over), node(), limits_.spin);
+  });
   bool came_back = false;
   {
     const std::lock_guard guard{m_};
@@ -306,9 +293,9 @@ result<std::shared_ptr<channel>> link::connect(core::time_point until) {
       auto& why = fresh.error();
       // Nothing of ours was sent yet, whatever became of the greeting.
       if (why.code == errc::outcome_unknown) why.code = errc::store_unreachable;
-      if (why.nodes.empty()) why.nodes.push_back({where_.node, why.message});
+      if (why.nodes.empty()) why.nodes.push_back({node(), why.message});
       if (why.code == errc::store_unreachable) {
-        why.message = "cannot reach " + where_.node + ": " + why.message;
+        why.message = "cannot reach " + node() + ": " + why.message;
       }
       not_before_ = core::after(runtime::now(), pace_.next());
       last_failure_ = why;
@@ -317,83 +304,6 @@ result<std::shared_ptr<channel>> link::connect(core::time_point until) {
   if (came_back && tell_.reconnected) tell_.reconnected();
   if (came_back && tell_.doubtful) tell_.doubtful();
   return fresh;
-}
-
-result<runtime::unique_fd> link::open_apart(core::time_point until) const {
-  auto fd = where_.connect(until);
-  if (!fd) return fd;
-  channel fresh{std::move(*fd), where_.node, core::duration::zero()};
-  if (auto ok = greet(fresh, until); !ok) return fail(std::move(ok.error()));
-  return fresh.take();
-}
-
-// HELLO says in one round trip whether this is Redis, 6.0 or newer, and logs in.
-result<void> link::greet(channel& fresh, core::time_point until) const {
-  const bool log_in = !where_.password.empty() || !where_.user.empty();
-  const std::string user = where_.user.empty() ? "default" : where_.user;
-  const auto say = [&](const command& text) { return fresh.call(text.bytes(), until, true); };
-
-  command hello{log_in ? 7U : 4U};
-  hello.arg("HELLO").arg("2");
-  if (log_in) hello.arg("AUTH").arg(user).arg(where_.password);
-  hello.arg("SETNAME").arg("holdfast");
-  auto answer = say(hello);
-  if (!answer) return fail(std::move(answer.error()));
-  auto said = text_of(**answer);
-  if (is_error(**answer) && said.starts_with("NOPERM") && !log_in) {
-    // A default user that may not say HELLO may still lock.
-    answer = reply{};
-  } else if (is_error(**answer) && said.starts_with("NOPERM")) {
-    command auth{3};
-    auth.arg("AUTH").arg(user).arg(where_.password);
-    answer = say(auth);
-    if (!answer) return fail(std::move(answer.error()));
-    said = text_of(**answer);
-  }
-  if (*answer && is_error(**answer)) {
-    auto why = translate_error(without_arguments(said), where_.node);
-    if (said.starts_with("ERR unknown command")) {
-      why.message = where_.node + " is older than Redis 6.0, or no Redis: 6.0 or newer is needed";
-    }
-    return fail(std::move(why));
-  }
-  if (*answer) {
-    const auto fields = elements_of(**answer);
-    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
-      if (text_of(*fields[i]) == "mode" && text_of(*fields[i + 1]) == "sentinel") {
-        return fail(errc::incompatible,
-                    where_.node + " is a Sentinel, not a server that keeps data: name the master");
-      }
-      if (text_of(*fields[i]) == "mode" && text_of(*fields[i + 1]) == "cluster") {
-        return fail(errc::incompatible,
-                    where_.node +
-                        " is part of a Redis cluster, which Holdfast does not support yet: "
-                        "name a server without cluster-enabled");
-      }
-    }
-  }
-  if (where_.database != 0) {
-    command select{2};
-    select.arg("SELECT").arg(static_cast<long long>(where_.database));
-    answer = say(select);
-    if (!answer) return fail(std::move(answer.error()));
-    if (is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
-  }
-  return where_.refuse_voters ? check_no_voter(fresh, until) : result<void>{};
-}
-
-result<void> link::check_no_voter(channel& fresh, core::time_point until) const {
-  // Not whether there is a record: a client that took this server for a node leaves one.
-  command voted{3};
-  voted.arg("HEXISTS").arg(quorum_record_key).arg("config");
-  const auto answer = fresh.call(voted.bytes(), until, true);
-  if (!answer) return fail(answer.error());
-  // A user that may not look may lock all the same: access rules name the keys of locks.
-  if ((*answer)->type != reply_kind::integer || (*answer)->integer == 0) return {};
-  return fail(errc::incompatible,
-              where_.node +
-                  " is a node of a quorum, and a lock on it alone excludes no user of the "
-                  "quorum: use the redlock:// URL, or a server of its own");
 }
 
 void link::flush(core::time_point until) {

@@ -15,22 +15,11 @@
 
 #include "core/backoff.hpp"
 #include "core/types.hpp"
-#include "runtime/fd.hpp"
 #include "scripts.hpp"
 #include "stores/redis/channel.hpp"
+#include "stores/redis/dialer.hpp"
 
 namespace holdfast::stores::redis {
-
-struct endpoint {
-  std::string node;  // for messages; never holds a secret
-  std::function<result<runtime::unique_fd>(core::time_point until)> connect;
-  std::string user;
-  std::string password;
-  int database = 0;
-  // Not a server that votes in a quorum: its locks and those of one server exclude nobody of the
-  // other kind.
-  bool refuse_voters = false;
-};
 
 struct link_limits {
   std::size_t connections = 2;
@@ -83,7 +72,7 @@ class link {
     std::function<void()> doubtful;
   };
 
-  link(endpoint where, link_limits limits, hooks tell);
+  link(std::shared_ptr<dialer> to, link_limits limits, hooks tell);
   link(const link&) = delete;
   link& operator=(const link&) = delete;
   ~link();
@@ -97,8 +86,8 @@ class link {
                                    const trace& behind = {});
   [[nodiscard]] result<reply> look(std::string_view bytes, core::time_point until);
 
-  // A connection of its own, logged in, for a use that is not ours.
-  [[nodiscard]] result<runtime::unique_fd> open_apart(core::time_point until) const;
+  // For connections of their own, for a use that is not ours.
+  [[nodiscard]] dialer& dial() const noexcept { return *dialer_; }
 
   // Sends without waiting, if a connection is open; nothing otherwise. Position 0: there are too
   // many requests under way, and it was not sent. `done` and `before` as channel::post().
@@ -120,7 +109,7 @@ class link {
   // Waits for the replies that nobody waits for.
   void flush(core::time_point until);
 
-  [[nodiscard]] const std::string& node() const noexcept { return where_.node; }
+  [[nodiscard]] const std::string& node() const noexcept { return dialer_->node(); }
   void close();
 
  private:
@@ -140,12 +129,10 @@ class link {
   [[nodiscard]] std::shared_ptr<channel> pick_or_wait(std::unique_lock<std::mutex>& held,
                                                       const trace& behind, core::time_point until);
   [[nodiscard]] result<std::shared_ptr<channel>> connect(core::time_point until);
-  [[nodiscard]] result<void> greet(channel& fresh, core::time_point until) const;
-  [[nodiscard]] result<void> check_no_voter(channel& fresh, core::time_point until) const;
   [[nodiscard]] failure refused(std::string_view said);
   void drop_unfit();
 
-  const endpoint where_;
+  const std::shared_ptr<dialer> dialer_;
   const link_limits limits_;
   const hooks tell_;
 

@@ -39,7 +39,7 @@ struct waiting {
   core::queue_place place;
 };
 
-waiting& memory_of(attempt& who, server& on) {
+waiting& memory_of(blocking::attempt& who, server& on) {
   if (!who.memory) who.memory = std::make_shared<waiting>(on.shared_from_this(), who.id);
   return *static_cast<waiting*>(who.memory.get());
 }
@@ -81,7 +81,7 @@ void redis_lock::release_answered(const core::owner_id& id) {
   std::erase(releasing_, id);
 }
 
-result<core::answer> redis_lock::ask(attempt& who, core::time_point until) {
+result<core::answer> redis_lock::ask(blocking::attempt& who, core::time_point until) {
   auto answer = ask_or_take(who, until);
   const auto* granted = answer ? std::get_if<core::grant>(&*answer) : nullptr;
   // An earlier ask that arrives only after this grant was given back must not take the lock again.
@@ -91,7 +91,7 @@ result<core::answer> redis_lock::ask(attempt& who, core::time_point until) {
   return answer;
 }
 
-result<core::answer> redis_lock::ask_or_take(attempt& who, core::time_point until) {
+result<core::answer> redis_lock::ask_or_take(blocking::attempt& who, core::time_point until) {
   if (auto granted = take_delivered(who)) return core::answer{*granted};
   bool joining = who.may_wait && server_->grants.is_open();
   for (int calls = 0; calls < hand_over_calls_max; ++calls) {
@@ -116,7 +116,7 @@ result<core::answer> redis_lock::ask_or_take(attempt& who, core::time_point unti
 }
 
 // A grant that was sent to our inbox.
-std::optional<core::grant> redis_lock::take_delivered(attempt& who) {
+std::optional<core::grant> redis_lock::take_delivered(blocking::attempt& who) {
   if (!who.memory || memory_of(who, *server_).entry.empty()) return std::nullopt;
   const auto message = server_->grants.take(who.id);
   if (!message) return std::nullopt;
@@ -126,7 +126,8 @@ std::optional<core::grant> redis_lock::take_delivered(attempt& who) {
   return granted;
 }
 
-result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core::time_point until) {
+result<redis_lock::asked> redis_lock::ask_once(blocking::attempt& who, bool joining,
+                                               core::time_point until) {
   const auto ttl = milliseconds_text(who.ttl);
   const auto block = std::to_string(who.block);
   static const auto written = std::to_string(layout_written);
@@ -170,7 +171,7 @@ result<redis_lock::asked> redis_lock::ask_once(attempt& who, bool joining, core:
   return read_answer(who, **answer, counted_from, releases.ids, *server_);
 }
 
-result<redis_lock::asked> redis_lock::read_answer(attempt& who, const reply_value& answer,
+result<redis_lock::asked> redis_lock::read_answer(blocking::attempt& who, const reply_value& answer,
                                                   core::time_point counted_from,
                                                   const std::vector<core::owner_id>& releasing,
                                                   server& on) {
@@ -211,7 +212,7 @@ result<redis_lock::asked> redis_lock::read_answer(attempt& who, const reply_valu
   return got;
 }
 
-void redis_lock::wait(attempt& who, core::time_point until, const std::stop_token& stop) {
+void redis_lock::wait(blocking::attempt& who, core::time_point until, const std::stop_token& stop) {
   const bool joined = who.memory && !memory_of(who, *server_).entry.empty();
   if (joined && server_->grants.is_open()) {
     server_->grants.wait(who.id, until, stop);
@@ -220,7 +221,7 @@ void redis_lock::wait(attempt& who, core::time_point until, const std::stop_toke
   }
 }
 
-std::size_t redis_lock::follow_unanswered(attempt& who, std::string_view spared) {
+std::size_t redis_lock::follow_unanswered(blocking::attempt& who, std::string_view spared) {
   auto& mine = memory_of(who, *server_);
   if (mine.unanswered.empty()) return 0;
   const auto script = release_script(who.id.text(), mine.entry, spared);
@@ -235,7 +236,7 @@ std::size_t redis_lock::follow_unanswered(attempt& who, std::string_view spared)
   return open;
 }
 
-result<removal> redis_lock::withdraw(attempt& who, core::time_point until) {
+result<removal> redis_lock::withdraw(blocking::attempt& who, core::time_point until) {
   const auto open = follow_unanswered(who, {});
   const auto script = release_script(who.id.text(), memory_of(who, *server_).entry);
   auto said = release_by_id(*server_, script, until, false);

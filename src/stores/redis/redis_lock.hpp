@@ -8,19 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "stores/blocking_store.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/server.hpp"
-#include "stores/store.hpp"
 
 namespace holdfast::stores::redis {
 
-class redis_lock final : public store_lock, public std::enable_shared_from_this<redis_lock> {
+class redis_lock final : public blocking::store_lock,
+                         public std::enable_shared_from_this<redis_lock> {
  public:
   redis_lock(std::shared_ptr<server> on, std::string key);
 
-  result<core::answer> ask(attempt& who, core::time_point until) override;
-  void wait(attempt& who, core::time_point until, const std::stop_token& stop) override;
-  result<removal> withdraw(attempt& who, core::time_point until) override;
+  result<core::answer> ask(blocking::attempt& who, core::time_point until) override;
+  void wait(blocking::attempt& who, core::time_point until, const std::stop_token& stop) override;
+  result<removal> withdraw(blocking::attempt& who, core::time_point until) override;
   result<removal> release(const core::owner_id& id, core::time_point until) override;
   void release_later(const core::owner_id& id, core::time_point give_up) noexcept override;
   // The same for a grant that was sent to an attempt which is gone: for that grant only, for the
@@ -42,7 +43,7 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
                                            std::string_view spared = {}) const;
   // Sends a release behind each ask that was not answered, on its own connection, where it cannot
   // overtake. Says how many such asks there are, those on broken connections included.
-  std::size_t follow_unanswered(attempt& who, std::string_view spared);
+  std::size_t follow_unanswered(blocking::attempt& who, std::string_view spared);
   struct unanswered_releases {
     trace last;                       // an ask must come after it
     std::vector<core::owner_id> ids;  // whose lock is ours to take away, if an ask meets it
@@ -53,14 +54,15 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
     std::optional<core::owner_id> in_the_way{};  // held by a lease that we have given back already
     bool call_again = false;
   };
-  [[nodiscard]] result<core::answer> ask_or_take(attempt& who, core::time_point until);
-  [[nodiscard]] result<asked> ask_once(attempt& who, bool joining, core::time_point until);
+  [[nodiscard]] result<core::answer> ask_or_take(blocking::attempt& who, core::time_point until);
+  [[nodiscard]] result<asked> ask_once(blocking::attempt& who, bool joining,
+                                       core::time_point until);
   // `releasing`: leases that we had given back when we asked.
-  [[nodiscard]] static result<asked> read_answer(attempt& who, const reply_value& answer,
+  [[nodiscard]] static result<asked> read_answer(blocking::attempt& who, const reply_value& answer,
                                                  core::time_point counted_from,
                                                  const std::vector<core::owner_id>& releasing,
                                                  server& on);
-  [[nodiscard]] std::optional<core::grant> take_delivered(attempt& who);
+  [[nodiscard]] std::optional<core::grant> take_delivered(blocking::attempt& who);
   void release_answered(const core::owner_id& id);
   struct posted_release;
   void post(const std::shared_ptr<posted_release>& what);

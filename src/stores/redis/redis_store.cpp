@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t renewals_per_call = 100;
 
-class redis_store final : public store {
+class redis_store final : public blocking::store {
  public:
   redis_store(redis_config config, std::shared_ptr<runtime::background> background)
       : server_{std::make_shared<server>(std::move(config), std::move(background))} {}
@@ -27,7 +27,7 @@ class redis_store final : public store {
 
   void on_events(store_events events) override { server_->events = std::move(events); }
 
-  result<std::shared_ptr<store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<blocking::store_lock>> open(std::string_view name) override {
     auto key = server_->prefix + std::string{name};
     if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
@@ -40,7 +40,8 @@ class redis_store final : public store {
     return renewals_per_call;
   }
 
-  result<std::vector<renewal>> renew(std::span<const held> leases, core::time_point until) override;
+  result<std::vector<renewal>> renew(std::span<const blocking::held> leases,
+                                     core::time_point until) override;
   bool await_doubt(int wake_fd) override { return server_->await_end(wake_fd); }
   result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override;
 
@@ -61,7 +62,7 @@ class redis_store final : public store {
   core::weak_registry<redis_lock> locks_;
 };
 
-result<std::vector<renewal>> redis_store::renew(std::span<const held> leases,
+result<std::vector<renewal>> redis_store::renew(std::span<const blocking::held> leases,
                                                 core::time_point until) {
   std::vector<std::string_view> keys;
   std::vector<std::string> ttls;
@@ -160,7 +161,8 @@ result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
 
 std::unique_ptr<store> make_redis_store(redis_config config,
                                         std::shared_ptr<runtime::background> background) {
-  return std::make_unique<redis_store>(std::move(config), std::move(background));
+  return blocking::told_by_events(
+      std::make_unique<redis_store>(std::move(config), std::move(background)));
 }
 
 }  // namespace holdfast::stores::redis

@@ -28,7 +28,7 @@ constexpr core::duration stray_patience = std::chrono::seconds{1};
 }  // namespace
 
 server::server(redis_config config, std::shared_ptr<runtime::background> background)
-    : calls{config.server,
+    : calls{config.make_dialer(config.server),
             config.limits,
             {[this] {
                if (events.reconnected) events.reconnected();
@@ -37,7 +37,7 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
              [this] {
                if (events.doubtful) events.doubtful();
              }}},
-      renewals{config.server,
+      renewals{config.make_dialer(config.server),
                link_limits{1, core::duration::zero()},
                {nullptr, [this] { watch_replies(); }, [this] { on_demoted(); },
                 [this] {

@@ -9,10 +9,10 @@
 #include <mutex>
 
 #include "runtime/background.hpp"
+#include "stores/blocking_store.hpp"
 #include "stores/redis/inbox.hpp"
 #include "stores/redis/link.hpp"
 #include "stores/redis/redis_store.hpp"
-#include "stores/store.hpp"
 
 namespace holdfast::stores::redis {
 

@@ -43,9 +43,9 @@ bool was_cut_off(const result<redis::reply>& answer) {
                      answer.error().code == errc::outcome_unknown);
 }
 
-line::line(const redis::endpoint& where, core::duration reply_patience,
+line::line(std::shared_ptr<redis::dialer> to, core::duration reply_patience,
            std::shared_ptr<runtime::background> connecting, hooks tell)
-    : dialer_{where, {1, core::duration::zero()}, {}},
+    : dialer_{std::move(to)},
       reply_patience_{reply_patience},
       connecting_{std::move(connecting)},
       tell_{std::move(tell)},
@@ -232,9 +232,9 @@ void line::start_connecting(lock& held, core::duration wait) {
 
 void line::connect() {
   const auto until = core::after(runtime::now(), connect_patience);
-  auto fd = dialer_.open_apart(until);
-  if (!fd) return went_down(std::move(fd.error()));
-  auto fresh = std::make_shared<opened>(std::move(*fd), node(), reply_patience_);
+  auto over = redis::dial_now(*dialer_, until);
+  if (!over) return went_down(std::move(over.error()));
+  auto fresh = std::make_shared<opened>(std::move(*over), node(), reply_patience_);
   auto run_id = tell_.prepare(fresh->to, until);
   if (!run_id) return went_down(std::move(run_id.error()));
   fresh->run_id = std::move(*run_id);

@@ -76,7 +76,7 @@ class line : public std::enable_shared_from_this<line> {
   };
 
   // `reply_patience`: without a reply for so long, the connection is made anew.
-  line(const redis::endpoint& where, core::duration reply_patience,
+  line(std::shared_ptr<redis::dialer> to, core::duration reply_patience,
        std::shared_ptr<runtime::background> connecting, hooks tell);
   line(const line&) = delete;
   line& operator=(const line&) = delete;
@@ -99,9 +99,9 @@ class line : public std::enable_shared_from_this<line> {
   // Reads what has come. True while there is more to come.
   bool sweep();
 
-  [[nodiscard]] const std::string& node() const noexcept { return dialer_.node(); }
+  [[nodiscard]] const std::string& node() const noexcept { return dialer_->node(); }
   // For a connection of its own.
-  [[nodiscard]] redis::link& dialer() noexcept { return dialer_; }
+  [[nodiscard]] redis::dialer& dial() const noexcept { return *dialer_; }
   void close();
 
  private:
@@ -118,8 +118,9 @@ class line : public std::enable_shared_from_this<line> {
   [[nodiscard]] on_reply owing(const request& what, core::time_point give_up, on_reply done);
   // A connection, and whose it is.
   struct opened {
-    opened(runtime::unique_fd fd, const std::string& node, core::duration reply_patience)
-        : to{std::move(fd), node, core::duration::zero(), reply_patience} {}
+    opened(std::unique_ptr<runtime::stream> over, const std::string& node,
+           core::duration reply_patience)
+        : to{std::move(over), node, core::duration::zero(), reply_patience} {}
     redis::channel to;
     std::string run_id{};
   };
@@ -136,7 +137,7 @@ class line : public std::enable_shared_from_this<line> {
   void went_down(failure why);
   void wake_all(lock& held);
 
-  redis::link dialer_;
+  const std::shared_ptr<redis::dialer> dialer_;
   const core::duration reply_patience_;
   const std::shared_ptr<runtime::background> connecting_;
   const hooks tell_;

@@ -82,7 +82,8 @@ void node_set::start() {
     node one;
     one.name = where.node;
     one.config = hash + "-" + std::to_string(place);
-    one.calls = std::make_shared<line>(where, patience, connecting_, hooks_of(i));
+    const auto dial = config.make_dialer(where);
+    one.calls = std::make_shared<line>(dial, patience, connecting_, hooks_of(i));
     line::hooks renewing;
     renewing.prepare = [this, i](redis::channel& fresh,
                                  core::time_point until) -> result<std::string> {
@@ -90,7 +91,7 @@ void node_set::start() {
       if (!told) return fail(told.error());
       return std::string{line_of(text_of(**told), "run_id:")};
     };
-    one.renewals = std::make_shared<line>(where, patience, connecting_, std::move(renewing));
+    one.renewals = std::make_shared<line>(dial, patience, connecting_, std::move(renewing));
     names_.push_back(where.node);
     identity_.configs.push_back(one.config);
     all.push_back(one.calls);

@@ -13,13 +13,13 @@
 
 #include "core/quorum_machine.hpp"
 #include "runtime/background.hpp"
+#include "stores/blocking_store.hpp"
 #include "stores/redlock/line.hpp"
 #include "stores/redlock/redlock_store.hpp"
 #include "stores/redlock/rejoining.hpp"
 #include "stores/redlock/replies.hpp"
 #include "stores/redlock/round.hpp"
 #include "stores/redlock/turn_inbox.hpp"
-#include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
 

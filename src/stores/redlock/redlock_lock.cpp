@@ -71,7 +71,7 @@ redlock_lock::redlock_lock(std::shared_ptr<node_set> on, std::string key)
       slot_{redis::hash_slot(key_)},
       counter_field_{"c:" + std::to_string(slot_)} {}
 
-redlock_lock::memory& redlock_lock::memory_of(attempt& who) const {
+redlock_lock::memory& redlock_lock::memory_of(blocking::attempt& who) const {
   if (!who.memory) who.memory = std::make_shared<memory>(set_);
   return *static_cast<memory*>(who.memory.get());
 }
@@ -122,7 +122,7 @@ request redlock_lock::leave_request(std::string_view entry) const {
   return {scripts::release, keys, args};
 }
 
-void redlock_lock::begin_to_wait(const attempt& who, memory& mine) const {
+void redlock_lock::begin_to_wait(const blocking::attempt& who, memory& mine) const {
   if (mine.ticket.empty()) mine.ticket = std::to_string(wall_us());
   mine.waiter = std::make_shared<queued_waiter>(runtime::fresh_owner(), set_->turns().inbox(),
                                                 mine.ticket, describe_us(who.label));
@@ -137,7 +137,7 @@ void redlock_lock::saw(std::uint64_t counter) noexcept {
 
 // Every ask is an attempt of its own, by a fresh id: what an earlier one left on its way must not
 // touch this one. The waiter behind them stays the same.
-result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
+result<core::answer> redlock_lock::ask(blocking::attempt& who, core::time_point until) {
   if (who.ttl > set_->config.max_ttl) {
     return fail(errc::invalid_argument,
                 "the TTL is above the set's max_ttl of " + milliseconds_text(set_->config.max_ttl) +
@@ -208,7 +208,8 @@ result<core::answer> redlock_lock::ask(attempt& who, core::time_point until) {
   return fail(std::move(verdict.why));
 }
 
-void redlock_lock::wait(attempt& who, core::time_point until, const std::stop_token& stop) {
+void redlock_lock::wait(blocking::attempt& who, core::time_point until,
+                        const std::stop_token& stop) {
   const auto& waiter = memory_of(who).waiter;
   set_->turns().wait(waiter->id, set_->majority(), until, stop);
 }
@@ -221,7 +222,7 @@ void redlock_lock::give_back(const core::owner_id& id, std::string_view leaves_a
 }
 
 // Sure if a majority has confirmed: what is left elsewhere is no majority and ends with its TTL.
-result<removal> redlock_lock::withdraw(attempt& who, core::time_point until) {
+result<removal> redlock_lock::withdraw(blocking::attempt& who, core::time_point until) {
   auto& mine = memory_of(who);
   const auto entry = mine.stop_waiting();
   take_out(who.id);

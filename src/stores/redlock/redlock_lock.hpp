@@ -8,10 +8,10 @@
 #include <mutex>
 #include <string>
 
+#include "stores/blocking_store.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redlock/node_set.hpp"
 #include "stores/redlock/sight.hpp"
-#include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
 
@@ -24,13 +24,14 @@ struct extension {
 };
 [[nodiscard]] extension read_extension(const redis::reply_value& answer);
 
-class redlock_lock final : public store_lock, public std::enable_shared_from_this<redlock_lock> {
+class redlock_lock final : public blocking::store_lock,
+                           public std::enable_shared_from_this<redlock_lock> {
  public:
   redlock_lock(std::shared_ptr<node_set> on, std::string key);
 
-  result<core::answer> ask(attempt& who, core::time_point until) override;
-  void wait(attempt& who, core::time_point until, const std::stop_token& stop) override;
-  result<removal> withdraw(attempt& who, core::time_point until) override;
+  result<core::answer> ask(blocking::attempt& who, core::time_point until) override;
+  void wait(blocking::attempt& who, core::time_point until, const std::stop_token& stop) override;
+  result<removal> withdraw(blocking::attempt& who, core::time_point until) override;
   result<removal> release(const core::owner_id& id, core::time_point until) override;
   void release_later(const core::owner_id& id, core::time_point give_up) noexcept override;
   result<lock_status> inspect(core::time_point until) override;
@@ -74,8 +75,8 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   struct memory;
   // As the nodes keep it.
   [[nodiscard]] std::string describe_us(std::string_view label) const;
-  [[nodiscard]] memory& memory_of(attempt& who) const;
-  void begin_to_wait(const attempt& who, memory& mine) const;
+  [[nodiscard]] memory& memory_of(blocking::attempt& who) const;
+  void begin_to_wait(const blocking::attempt& who, memory& mine) const;
   void give_back(const core::owner_id& id, std::string_view leaves_as, turn whose,
                  core::time_point give_up);
   [[nodiscard]] std::vector<node_view> look(core::time_point until);

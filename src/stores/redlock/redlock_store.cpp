@@ -24,7 +24,7 @@ using redis::text_of;
 constexpr std::size_t renewals_per_call = 100;
 constexpr std::size_t inspected_per_call = 100;
 
-class redlock_store final : public store {
+class redlock_store final : public blocking::store {
  public:
   redlock_store(redlock_config config, std::shared_ptr<runtime::background> background)
       : set_{std::make_shared<node_set>(std::move(config), std::move(background))},
@@ -35,7 +35,7 @@ class redlock_store final : public store {
 
   void on_events(store_events events) override { set_->events = std::move(events); }
 
-  result<std::shared_ptr<store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<blocking::store_lock>> open(std::string_view name) override {
     auto key = set_->config.prefix + std::string{name};
     if (auto ok = redis::check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
@@ -47,7 +47,8 @@ class redlock_store final : public store {
   [[nodiscard]] std::size_t renewal_batch_max() const noexcept override {
     return renewals_per_call;
   }
-  result<std::vector<renewal>> renew(std::span<const held> leases, core::time_point until) override;
+  result<std::vector<renewal>> renew(std::span<const blocking::held> leases,
+                                     core::time_point until) override;
   result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override;
   [[nodiscard]] guarantees describe() const override;
   void flush(core::time_point until) noexcept override { set_->flush(until); }
@@ -66,7 +67,7 @@ class redlock_store final : public store {
   core::weak_registry<redlock_lock> locks_;  // protected by m_
 };
 
-result<std::vector<renewal>> redlock_store::renew(std::span<const held> leases,
+result<std::vector<renewal>> redlock_store::renew(std::span<const blocking::held> leases,
                                                   core::time_point until) {
   std::vector<std::string_view> keys{record_key};
   std::vector<std::string> ttls;
@@ -211,7 +212,8 @@ guarantees redlock_store::describe() const {
 
 std::unique_ptr<store> make_redlock_store(redlock_config config,
                                           std::shared_ptr<runtime::background> background) {
-  return std::make_unique<redlock_store>(std::move(config), std::move(background));
+  return blocking::told_by_events(
+      std::make_unique<redlock_store>(std::move(config), std::move(background)));
 }
 
 }  // namespace holdfast::stores::redlock

@@ -1,18 +1,21 @@
 // A fenced lock on a majority of independent Redis servers. docs/redlock.md
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/background.hpp"
-#include "stores/redis/link.hpp"
-#include "stores/store.hpp"
+#include "stores/blocking_store.hpp"
+#include "stores/redis/dialer.hpp"
 
 namespace holdfast::stores::redlock {
 
 struct redlock_config {
   std::vector<redis::endpoint> nodes;
+  // How connections to them are made.
+  std::function<std::shared_ptr<redis::dialer>(redis::endpoint)> make_dialer = redis::make_dialer;
   std::string prefix;
   unsigned epoch = 1;
   // How long one node has for an answer before it is not waited for.

@@ -45,7 +45,7 @@ void turn_inbox::open() {
   const auto now = runtime::now();
   for (std::size_t i = 0; i < subscriptions_.size(); ++i) {
     auto& one = subscriptions_[i];
-    if (one.fd || one.under_way || now < one.not_before) continue;
+    if (one.over || one.under_way || now < one.not_before) continue;
     one.under_way = connecting_->run([this, i] { subscribe(i); });
   }
 }
@@ -53,17 +53,17 @@ void turn_inbox::open() {
 // In the background. The pool is stopped before we go.
 void turn_inbox::subscribe(std::size_t node) {
   const auto until = core::after(runtime::now(), line::connect_patience);
-  auto fd = nodes_[node]->dialer().open_apart(until);
+  auto over = redis::dial_now(nodes_[node]->dial(), until);
   redis::command text{2};
   text.arg("SUBSCRIBE").arg(std::string{channel_prefix} + std::string{inbox()});
   // A few bytes on a fresh connection always fit.
-  const bool sent = fd && runtime::send_some(fd->get(), text.bytes()).bytes == text.bytes().size();
+  const bool sent = over && (*over)->send_some(text.bytes()).bytes == text.bytes().size();
   const std::lock_guard guard{m_};
   auto& one = subscriptions_[node];
   one.under_way = false;
   one.not_before = core::after(runtime::now(), subscribe_pause);
   if (!sent || closed_) return;
-  one.fd = std::make_shared<runtime::unique_fd>(std::move(*fd));
+  one.over = std::move(*over);
   one.reader = {};
   changed_.notify_all();
   wake_.wake();
@@ -72,11 +72,11 @@ void turn_inbox::subscribe(std::size_t node) {
 void turn_inbox::listen(std::unique_lock<std::mutex>& held, core::time_point end) {
   std::vector<pollfd> watched{{wake_.fd(), POLLIN, 0}};
   std::vector<std::size_t> whose;
-  std::vector<std::shared_ptr<runtime::unique_fd>> open;
+  std::vector<std::shared_ptr<runtime::stream>> open;
   for (std::size_t i = 0; i < subscriptions_.size(); ++i) {
-    if (!subscriptions_[i].fd) continue;
-    open.push_back(subscriptions_[i].fd);
-    watched.push_back({open.back()->get(), POLLIN, 0});
+    if (!subscriptions_[i].over) continue;
+    open.push_back(subscriptions_[i].over);
+    watched.push_back({open.back()->fd(), POLLIN, 0});
     whose.push_back(i);
   }
   someone_listens_ = true;
@@ -96,11 +96,11 @@ void turn_inbox::listen(std::unique_lock<std::mutex>& held, core::time_point end
 void turn_inbox::read(std::size_t node) {
   std::array<char, read_chunk_bytes> chunk;
   auto& one = subscriptions_[node];
-  if (!one.fd) return;
-  const auto got = runtime::receive_some(one.fd->get(), chunk.data(), chunk.size());
+  if (!one.over) return;
+  const auto got = one.over->receive_some(chunk.data(), chunk.size());
   if (got.would_block) return;
   if (got.error != 0) {
-    one.fd.reset();
+    one.over.reset();
     return;
   }
   one.reader.feed({chunk.data(), got.bytes});
@@ -109,7 +109,7 @@ void turn_inbox::read(std::size_t node) {
     if (fields.size() != 3 || redis::text_of(*fields[0]) != "message") continue;
     hear(node, redis::text_of(*fields[2]));
   }
-  if (!one.reader.trouble().empty()) one.fd.reset();
+  if (!one.reader.trouble().empty()) one.over.reset();
 }
 
 // With m_ held: the waiter's id.
@@ -143,7 +143,7 @@ void turn_inbox::asks(const core::owner_id& waiter) {
 // With m_ held.
 bool turn_inbox::most_can_tell() const {
   const auto open = std::count_if(subscriptions_.begin(), subscriptions_.end(),
-                                  [](const subscription& one) { return one.fd != nullptr; });
+                                  [](const subscription& one) { return one.over != nullptr; });
   return static_cast<std::size_t>(open) >= core::majority_of(subscriptions_.size());
 }
 

@@ -51,7 +51,7 @@ class turn_inbox {
 
  private:
   struct subscription {
-    std::shared_ptr<runtime::unique_fd> fd;
+    std::shared_ptr<runtime::stream> over;
     redis::reply_reader reader;
     bool under_way = false;
     core::time_point not_before{};

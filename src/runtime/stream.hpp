@@ -1,0 +1,42 @@
+// The bytes of one connection.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "runtime/fd.hpp"
+#include "runtime/socket.hpp"
+
+namespace holdfast::runtime {
+
+// A socket, or what takes its place: TLS on a socket, a simulated network, somebody's event loop.
+// Sending and receiving never block. Thread-safe as a socket is: one thread may send while another
+// receives; shut_down() may come at any time.
+class stream {
+ public:
+  stream() = default;
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  virtual ~stream() = default;
+
+  [[nodiscard]] virtual io_outcome send_some(std::string_view bytes) noexcept = 0;
+  [[nodiscard]] virtual io_outcome receive_some(char* into, std::size_t room) noexcept = 0;
+  // What receive_some() would say about one byte; the byte stays where it is.
+  [[nodiscard]] virtual io_outcome peek() noexcept = 0;
+
+  // Readable when there is something to receive; -1 for a stream that tells by itself.
+  [[nodiscard]] virtual int fd() const noexcept = 0;
+  // A thread that polls fd() is woken by so many bytes, or by the end. False if that cannot be had.
+  virtual bool wake_at(int bytes) noexcept = 0;
+  // Calls `readable` whenever there is something to receive, and nobody has to poll. False for a
+  // stream that is polled.
+  [[nodiscard]] virtual bool tells(std::function<void()> readable) = 0;
+
+  // Ends both directions, and wakes who polls.
+  virtual void shut_down() noexcept = 0;
+};
+
+[[nodiscard]] std::unique_ptr<stream> socket_stream(unique_fd fd);
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,132 @@
+// A store whose calls block, and how it becomes one that is told by events. A caller that has no
+// thread to spare cannot use it: such a store makes events of its own instead.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <holdfast/guarantees.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/result.hpp>
+#include <holdfast/status.hpp>
+
+#include "core/release_machine.hpp"
+#include "core/types.hpp"
+#include "stores/store.hpp"
+
+namespace holdfast::stores::blocking {
+
+// One acquisition, from its first ask to its grant or withdrawal.
+struct attempt {
+  core::owner_id id;
+  core::duration ttl{};
+  std::string label;
+  // Whether to take a place in the queue, if the store has one; otherwise it only asks.
+  bool may_wait = false;
+  // Of a grant that the store makes by itself: how long the attempt has to take it up.
+  core::duration claim_ttl{};
+  // How many tokens to reserve.
+  std::uint64_t block = 1;
+  // Whatever the store needs to remember between asks of this attempt.
+  std::shared_ptr<void> memory{};
+  unsigned asks = 0;
+};
+
+class store_lock;
+
+// A held lease, as renewal sees it.
+struct held {
+  store_lock* lock;
+  core::owner_id id;
+  core::duration ttl;
+  fencing_token token{};
+};
+
+// One lock of a store. Lives as long as anybody uses the name; keeps what asking costs to compute.
+class store_lock {
+ public:
+  store_lock() = default;
+  store_lock(const store_lock&) = delete;
+  store_lock& operator=(const store_lock&) = delete;
+  virtual ~store_lock() = default;
+
+  // Asks for the lock. Asking twice with one attempt is answered once: if it holds, it is granted
+  // again with the same token. A failure of errc::outcome_unknown may have been granted.
+  [[nodiscard]] virtual result<core::answer> ask(attempt& who, core::time_point until) = 0;
+
+  // After busy: returns when asking again may be answered differently, at `until` or on stop.
+  virtual void wait(attempt& who, core::time_point until, const std::stop_token& stop) = 0;
+
+  // Takes the attempt back, granted or not, as far as can be known by `until`.
+  [[nodiscard]] virtual result<removal> withdraw(attempt& who, core::time_point until) = 0;
+
+  // Gives back a held lock and waits for the answer.
+  [[nodiscard]] virtual result<removal> release(const core::owner_id& id,
+                                                core::time_point until) = 0;
+
+  // Gives it back without waiting: must not block. What could not be sent or was not answered is
+  // tried again in the background until `give_up`. An ask on this lock that comes later, from this
+  // client, is answered after it.
+  virtual void release_later(const core::owner_id& id, core::time_point give_up) noexcept = 0;
+
+  [[nodiscard]] virtual result<lock_status> inspect(core::time_point until) = 0;
+
+  // Removes the lock if it is held with this token; errc::not_held otherwise.
+  [[nodiscard]] virtual result<void> break_with(fencing_token token, core::time_point until) = 0;
+
+  // Extends one lease by hand, on the caller's thread, strictly: never brings one back. `token`: of
+  // the grant that is to be extended, and no other; zero: whatever it is, and the answer says.
+  [[nodiscard]] virtual result<renewal> extend(const core::owner_id& id, fencing_token token,
+                                               core::duration ttl, core::time_point until) = 0;
+
+  // The lease is somebody else's to keep from now on; it was not given back.
+  virtual void forget(const core::owner_id& id) noexcept { static_cast<void>(id); }
+};
+
+class store {
+ public:
+  store() = default;
+  store(const store&) = delete;
+  store& operator=(const store&) = delete;
+  virtual ~store() = default;
+
+  // Called once, before anything else.
+  virtual void on_events(store_events events) = 0;
+
+  [[nodiscard]] virtual result<std::shared_ptr<store_lock>> open(std::string_view name) = 0;
+
+  // Most leases that one renew() call takes.
+  [[nodiscard]] virtual std::size_t renewal_batch_max() const noexcept = 0;
+  // One answer for each lease, in order, or a failure for all of them.
+  [[nodiscard]] virtual result<std::vector<renewal>> renew(std::span<const held> leases,
+                                                           core::time_point until) = 0;
+
+  // Between renewals, on the renewing thread: returns false when `wake_fd` can be read, and true
+  // when the connection that carries renewals has ended, so that leases must be renewed now: the
+  // store may come back without them. A store that does not watch its connections says false at
+  // once.
+  [[nodiscard]] virtual bool await_doubt(int wake_fd) {
+    static_cast<void>(wake_fd);
+    return false;
+  }
+
+  // A walk may take many requests: each has `timeout`.
+  [[nodiscard]] virtual result<std::vector<lock_status>> list(std::string_view pattern,
+                                                              core::duration timeout) = 0;
+  [[nodiscard]] virtual guarantees describe() const = 0;
+
+  // Waits until releases under way have ended, or `until`. Called when a client goes.
+  virtual void flush(core::time_point until) noexcept = 0;
+
+  // Ends calls that are under way, as far as it can, so that threads in them can be joined soon.
+  virtual void close() noexcept {}
+};
+
+[[nodiscard]] std::unique_ptr<stores::store> told_by_events(std::unique_ptr<store> blocks);
+
+}  // namespace holdfast::stores::blocking

@@ -1,0 +1,122 @@
+#include "stores/redis/dialer.hpp"
+
+#include <utility>
+
+#include "stores/redis/channel.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/server_error.hpp"
+
+namespace holdfast::stores::redis {
+
+namespace {
+
+bool is_error(const reply_value& r) { return r.type == reply_kind::error; }
+
+// Some servers repeat the arguments of a command they refuse, and those of AUTH are secrets.
+std::string_view without_arguments(std::string_view said) {
+  said = said.substr(0, said.find_first_of("'`\""));
+  return said.substr(0, said.find("args"));
+}
+
+class login_dialer final : public dialer {
+ public:
+  explicit login_dialer(endpoint where) : dialer{where.node}, where_{std::move(where)} {}
+
+  void dial(core::time_point until, on_connected done) override { done(open(until)); }
+
+ private:
+  [[nodiscard]] result<std::unique_ptr<runtime::stream>> open(core::time_point until) const {
+    auto fd = where_.connect(until);
+    if (!fd) return fail(std::move(fd.error()));
+    channel fresh{runtime::socket_stream(std::move(*fd)), where_.node, core::duration::zero()};
+    if (auto ok = greet(fresh, until); !ok) return fail(std::move(ok.error()));
+    return fresh.take();
+  }
+  [[nodiscard]] result<void> greet(channel& fresh, core::time_point until) const;
+  [[nodiscard]] result<void> check_no_voter(channel& fresh, core::time_point until) const;
+
+  const endpoint where_;
+};
+
+// HELLO says in one round trip whether this is Redis, 6.0 or newer, and logs in.
+result<void> login_dialer::greet(channel& fresh, core::time_point until) const {
+  const bool log_in = !where_.password.empty() || !where_.user.empty();
+  const std::string user = where_.user.empty() ? "default" : where_.user;
+  const auto say = [&](const command& text) { return fresh.call(text.bytes(), until, true); };
+
+  command hello{log_in ? 7U : 4U};
+  hello.arg("HELLO").arg("2");
+  if (log_in) hello.arg("AUTH").arg(user).arg(where_.password);
+  hello.arg("SETNAME").arg("holdfast");
+  auto answer = say(hello);
+  if (!answer) return fail(std::move(answer.error()));
+  auto said = text_of(**answer);
+  if (is_error(**answer) && said.starts_with("NOPERM") && !log_in) {
+    // A default user that may not say HELLO may still lock.
+    answer = reply{};
+  } else if (is_error(**answer) && said.starts_with("NOPERM")) {
+    command auth{3};
+    auth.arg("AUTH").arg(user).arg(where_.password);
+    answer = say(auth);
+    if (!answer) return fail(std::move(answer.error()));
+    said = text_of(**answer);
+  }
+  if (*answer && is_error(**answer)) {
+    auto why = translate_error(without_arguments(said), where_.node);
+    if (said.starts_with("ERR unknown command")) {
+      why.message = where_.node + " is older than Redis 6.0, or no Redis: 6.0 or newer is needed";
+    }
+    return fail(std::move(why));
+  }
+  if (*answer) {
+    const auto fields = elements_of(**answer);
+    for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
+      if (text_of(*fields[i]) == "mode" && text_of(*fields[i + 1]) == "sentinel") {
+        return fail(errc::incompatible,
+                    where_.node + " is a Sentinel, not a server that keeps data: name the master");
+      }
+      if (text_of(*fields[i]) == "mode" && text_of(*fields[i + 1]) == "cluster") {
+        return fail(errc::incompatible,
+                    where_.node +
+                        " is part of a Redis cluster, which Holdfast does not support yet: "
+                        "name a server without cluster-enabled");
+      }
+    }
+  }
+  if (where_.database != 0) {
+    command select{2};
+    select.arg("SELECT").arg(static_cast<long long>(where_.database));
+    answer = say(select);
+    if (!answer) return fail(std::move(answer.error()));
+    if (is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
+  }
+  return where_.refuse_voters ? check_no_voter(fresh, until) : result<void>{};
+}
+
+result<void> login_dialer::check_no_voter(channel& fresh, core::time_point until) const {
+  // Not whether there is a record: a client that took this server for a node leaves one.
+  command voted{3};
+  voted.arg("HEXISTS").arg(quorum_record_key).arg("config");
+  const auto answer = fresh.call(voted.bytes(), until, true);
+  if (!answer) return fail(answer.error());
+  // A user that may not look may lock all the same: access rules name the keys of locks.
+  if ((*answer)->type != reply_kind::integer || (*answer)->integer == 0) return {};
+  return fail(errc::incompatible,
+              where_.node +
+                  " is a node of a quorum, and a lock on it alone excludes no user of the "
+                  "quorum: use the redlock:// URL, or a server of its own");
+}
+
+}  // namespace
+
+std::shared_ptr<dialer> make_dialer(endpoint where) {
+  return std::make_shared<login_dialer>(std::move(where));
+}
+
+result<std::unique_ptr<runtime::stream>> dial_now(dialer& by, core::time_point until) {
+  result<std::unique_ptr<runtime::stream>> got;
+  by.dial(until, [&](auto made) { got = std::move(made); });
+  return got;
+}
+
+}  // namespace holdfast::stores::redis

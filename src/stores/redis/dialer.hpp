@@ -1,0 +1,52 @@
+// Making connections to one server, apart from what is done with them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <holdfast/result.hpp>
+
+#include "core/types.hpp"
+#include "runtime/stream.hpp"
+
+namespace holdfast::stores::redis {
+
+struct endpoint {
+  std::string node;  // for messages; never holds a secret
+  std::function<result<runtime::unique_fd>(core::time_point until)> connect;
+  std::string user;
+  std::string password;
+  int database = 0;
+  // Not a server that votes in a quorum: its locks and those of one server exclude nobody of the
+  // other kind.
+  bool refuse_voters = false;
+};
+
+// Thread-safe.
+class dialer {
+ public:
+  using on_connected = std::function<void(result<std::unique_ptr<runtime::stream>>)>;
+
+  explicit dialer(std::string node) : node_{std::move(node)} {}
+  dialer(const dialer&) = delete;
+  dialer& operator=(const dialer&) = delete;
+  virtual ~dialer() = default;
+
+  // Makes one connection that is logged in and ready for commands. `done` is called once, before
+  // dial() returns or later, by `until` at the latest.
+  virtual void dial(core::time_point until, on_connected done) = 0;
+
+  // For messages.
+  [[nodiscard]] const std::string& node() const noexcept { return node_; }
+
+ private:
+  const std::string node_;
+};
+
+// Connects and logs in on the calling thread: dial() blocks until `done` was called.
+[[nodiscard]] std::shared_ptr<dialer> make_dialer(endpoint where);
+// Of a dialer that blocks: what dial() gives.
+[[nodiscard]] result<std::unique_ptr<runtime::stream>> dial_now(dialer& by, core::time_point until);
+
+}  // namespace holdfast::stores::redis

@@ -1,6 +1,8 @@
 // Where the simulator plants bugs in shipped code, to see that it finds them.
 #pragma once
 
+#include <string_view>
+
 namespace holdfast::core {
 
 // Rules that a planted bug leaves out.
@@ -34,11 +36,14 @@ enum class planted_bug {
 // else this is nothing at all.
 #ifdef HOLDFAST_PLANT
 [[nodiscard]] bool planted(planted_bug which) noexcept;
+// Tells the simulator's judge of a request that was to be sent for sure, and is not sent any more.
+void note_dropped(std::string_view bytes);
 #else
 [[nodiscard]] constexpr bool planted(planted_bug which) noexcept {
   static_cast<void>(which);
   return false;
 }
+constexpr void note_dropped(std::string_view bytes) noexcept { static_cast<void>(bytes); }
 #endif
 
 }  // namespace holdfast::core

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/by_node.hpp"
+#include "core/planted.hpp"
 
 namespace holdfast::core {
 
@@ -127,7 +128,10 @@ std::size_t quorum_machine::holding() const noexcept {
 }
 
 std::size_t quorum_machine::holding_with(std::uint64_t token) const noexcept {
-  return count([&](const place& p) { return p.is == state::holds && p.token == token; });
+  const bool any_raise = planted(planted_bug::own_raise) && token == raise_to_ && token != 0;
+  return count([&](const place& p) {
+    return p.is == state::holds && (p.token == token || (any_raise && p.token > proposal_));
+  });
 }
 
 quorum_machine::steps quorum_machine::evaluate(time_point now) {
@@ -189,6 +193,8 @@ quorum_machine::steps quorum_machine::give_back(quorum_outcome how) {
   if (how == quorum_outcome::late) granted_ = {{}, rule_.ttl, asked_at_};
   steps all;
   for (std::size_t i = 0; i < places_.size(); ++i) {
+    const bool silent = !places_[i].said || places_[i].said->what == vote::kind::failed;
+    if (planted(planted_bug::silent_release) && silent) continue;
     if (may_hold(i)) all.push_back({quorum_step::verb::release, i, 0});
   }
   return all;

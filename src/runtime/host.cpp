@@ -12,4 +12,6 @@ std::string host_name() {
   return name.data();
 }
 
+std::int64_t process_id() noexcept { return ::getpid(); }
+
 }  // namespace holdfast::runtime

@@ -1,5 +1,7 @@
-// What this machine is called.
+// What this machine is called, and this process.
 #pragma once
+
+#include <cstdint>
 
 #include <string>
 
@@ -7,5 +9,6 @@ namespace holdfast::runtime {
 
 // "unknown" where the kernel does not say.
 [[nodiscard]] std::string host_name();
+[[nodiscard]] std::int64_t process_id() noexcept;
 
 }  // namespace holdfast::runtime

@@ -69,7 +69,8 @@ class attempt {
   // After busy: ends when the lock is granted, when asking again may be answered differently, at
   // `until`, or by wake().
   virtual void wait(core::time_point until, caller& by, on_woken done) = 0;
-  // From any thread: ends the wait that is under way, or else the next one.
+  // Ends the wait that is under way, and every later one. From any thread, if the caller is a
+  // thread that waits; in turn with the caller otherwise.
   virtual void wake() = 0;
   // Takes the attempt back, granted or not, as far as can be known by `until`.
   virtual void withdraw(core::time_point until, caller& by, on_removal done) = 0;

@@ -19,18 +19,18 @@ namespace holdfast::test {
 
 namespace {
 
-using stores::redlock::line;
+using stores::redlock::node_connection;
 using stores::redlock::turn_inbox;
 
 class RedlockTurnInbox : public ::testing::Test {
  protected:
   RedlockTurnInbox() {
-    heard_.open();
+    heard_->open();
     EXPECT_TRUE(eventually([&] { return listens(0) && listens(1) && listens(2); }));
   }
   ~RedlockTurnInbox() override {
-    heard_.close();
-    unopened_.close();
+    heard_->close();
+    unopened_->close();
     for (auto& one : waiting_)
       one.wait();
     for (const auto& one : lines_)
@@ -40,24 +40,25 @@ class RedlockTurnInbox : public ::testing::Test {
 
   core::owner_id newcomer() {
     const auto id = runtime::fresh_owner();
-    heard_.expect(id);
+    heard_->expect(id);
     return id;
   }
   // Longer than any test may take.
-  std::shared_future<void> wait(const core::owner_id& id, std::size_t nodes,
-                                const std::stop_token& stop = {}) {
-    return wait_at(heard_, id, nodes, stop);
+  std::shared_future<void> wait(const core::owner_id& id, std::size_t nodes) {
+    return wait_at(*heard_, id, nodes);
   }
-  std::shared_future<void> wait_at(turn_inbox& inbox, const core::owner_id& id, std::size_t nodes,
-                                   const std::stop_token& stop = {}) {
-    waiting_.emplace_back(std::async(std::launch::async, [&inbox, id, nodes, stop] {
-      inbox.wait(id, nodes, core::after(runtime::now(), 10min), stop);
+  std::shared_future<void> wait_at(turn_inbox& inbox, const core::owner_id& id,
+                                   std::size_t nodes) {
+    waiting_.emplace_back(std::async(std::launch::async, [&inbox, id, nodes] {
+      stores::blocking_caller here;
+      inbox.wait(id, nodes, core::after(runtime::now(), 10min), here, [] {});
+      here.run();
     }));
     return waiting_.back();
   }
   void tell(const core::owner_id& id, std::size_t node) { publish(node, std::string{id.text()}); }
   void publish(std::size_t node, const std::string& message) {
-    const auto channel = "holdfast:turn:" + std::string{heard_.inbox()};
+    const auto channel = "holdfast:turn:" + std::string{heard_->inbox()};
     EXPECT_EQ(servers_[node].command({"PUBLISH", channel, message}), "1");
   }
   static bool over(const std::shared_future<void>& one) {
@@ -71,26 +72,26 @@ class RedlockTurnInbox : public ::testing::Test {
     return servers_[node].command({"PUBSUB", "CHANNELS", "holdfast:turn:*"}).find("turn") !=
            std::string::npos;
   }
-  std::vector<std::shared_ptr<line>> lines() {
+  std::vector<std::shared_ptr<node_connection>> lines() {
     for (const auto& server : servers_) {
       const stores::redis::endpoint where{"node",
                                           [path = server.socket_path()](core::time_point until) {
                                             return runtime::connect_unix(path, until);
                                           },
                                           "", "", 0};
-      lines_.push_back(std::make_shared<line>(stores::redis::make_dialer(where), 500ms, connecting_,
-                                              line::hooks{}));
+      lines_.push_back(std::make_shared<node_connection>(stores::redis::make_dialer(where), 500ms, connecting_,
+                                              node_connection::hooks{}));
     }
     return lines_;
   }
 
   std::shared_ptr<runtime::background> connecting_ = std::make_shared<runtime::background>(3);
-  std::vector<std::shared_ptr<line>> lines_;
+  std::vector<std::shared_ptr<node_connection>> lines_;
   std::vector<std::shared_future<void>> waiting_;
 
  protected:
-  turn_inbox heard_{lines(), connecting_};
-  turn_inbox unopened_{lines_, connecting_};
+  const std::shared_ptr<turn_inbox> heard_ = std::make_shared<turn_inbox>(lines(), connecting_);
+  const std::shared_ptr<turn_inbox> unopened_ = std::make_shared<turn_inbox>(lines_, connecting_);
 };
 
 }  // namespace
@@ -118,7 +119,7 @@ TEST_F(RedlockTurnInbox, WhatWasHeardBeforeTheWaitCountsUntilTheWaiterAsks) {
   tell(witness, 0);
   ASSERT_TRUE(over(wait(witness, 1))) << "by then all from that node has been heard";
   ASSERT_TRUE(over(wait(id, 1)));
-  heard_.asks(id);
+  heard_->asks(id);
   const auto again = wait(id, 1);
   EXPECT_NE(again.wait_for(0s), std::future_status::ready);
   tell(id, 1);
@@ -159,15 +160,13 @@ TEST_F(RedlockTurnInbox, WhoeverLeavesAnotherOneListens) {
 TEST_F(RedlockTurnInbox, WhoeverStopsWaitingAnotherOneListens) {
   const auto first = newcomer();
   const auto second = newcomer();
-  std::stop_source stop_first;
-  std::stop_source stop_second;
-  const auto one = wait(first, 1, stop_first.get_token());
-  const auto other = wait(second, 1, stop_second.get_token());
-  stop_first.request_stop();
+  const auto one = wait(first, 1);
+  const auto other = wait(second, 1);
+  heard_->wake(first);
   ASSERT_TRUE(over(one));
   const auto third = newcomer();
   const auto another = wait(third, 1);
-  stop_second.request_stop();
+  heard_->wake(second);
   ASSERT_TRUE(over(other));
   tell(third, 0);
   EXPECT_TRUE(over(another));
@@ -176,10 +175,10 @@ TEST_F(RedlockTurnInbox, WhoeverStopsWaitingAnotherOneListens) {
 // Nodes pass over a waiter that cannot be told: it has to ask again, and better now than in time.
 TEST_F(RedlockTurnInbox, WaiterThatCouldNotBeToldIsWokenWhenItCan) {
   const auto id = runtime::fresh_owner();
-  unopened_.expect(id);
-  const auto one = wait_at(unopened_, id, 2);
+  unopened_->expect(id);
+  const auto one = wait_at(*unopened_, id, 2);
   EXPECT_NE(one.wait_for(0s), std::future_status::ready);
-  unopened_.open();
+  unopened_->open();
   ASSERT_TRUE(over(one));
 }
 
@@ -195,7 +194,7 @@ TEST_F(RedlockTurnInbox, NodeThatIsGoneCostsItsMessageOnly) {
 TEST_F(RedlockTurnInbox, CloseWakesEverybody) {
   const auto one = wait(newcomer(), 1);
   const auto other = wait(newcomer(), 2);
-  heard_.close();
+  heard_->close();
   EXPECT_TRUE(over(one));
   EXPECT_TRUE(over(other));
 }

@@ -30,38 +30,40 @@ void keeper_model::apply(lease& which, loss why, bool too_early) {
 void keeper_model::renew() {
   if (renewing_) return;
   std::vector<lease*> asked;
-  std::vector<renewing> held;
+  std::vector<stores::held> held;
   auto earliest = core::never;
   for (auto* one : std::exchange(to_renew_, {})) {
     const auto deadline = one->machine.next_event();
     if (deadline == core::never) continue;  // released while it waited here
     earliest = std::min(earliest, deadline);
     asked.push_back(one);
-    held.push_back({one->lock, one->id, one->machine.rule().ttl, one->granted.token});
+    held.push_back(
+        {&client_.lock(one->lock), one->id, one->machine.rule().ttl, one->granted.token});
   }
   if (held.empty()) return;
   renewing_ = true;
   const auto sent = in_.now();
   const auto patience = core::renewal_patience(earliest, sent, operation_timeout_);
-  client_.renew(held, core::after(sent, patience), [this, asked, sent](const auto& answers) {
-    renewing_ = false;
-    const auto now = in_.now();
-    for (std::size_t i = 0; i < asked.size(); ++i) {
-      auto& machine = asked[i]->machine;
-      if (!answers) {
-        apply(*asked[i], machine.renewal_failed(now));
-      } else if (const auto& one = (*answers)[i]; one.renewed) {
-        apply(*asked[i], machine.renewed(one.ttl, one.counted_from, now));
-        if (asked[i]->held()) renewed_(*asked[i], sent);
-      } else if (one.why == loss::none) {
-        apply(*asked[i], machine.renewal_failed(now));
-      } else {
-        const bool too_early = asked[i]->held();
-        apply(*asked[i], machine.refused(one.why), too_early);
-      }
-    }
-    renew();
-  });
+  client_.store().renew(std::move(held), core::after(sent, patience), in_.events,
+                        [this, asked, sent](const auto& answers) {
+                          renewing_ = false;
+                          const auto now = in_.now();
+                          for (std::size_t i = 0; i < asked.size(); ++i) {
+                            auto& machine = asked[i]->machine;
+                            if (!answers) {
+                              apply(*asked[i], machine.renewal_failed(now));
+                            } else if (const auto& one = (*answers)[i]; one.renewed) {
+                              apply(*asked[i], machine.renewed(one.ttl, one.counted_from, now));
+                              if (asked[i]->held()) renewed_(*asked[i], sent);
+                            } else if (one.why == loss::none) {
+                              apply(*asked[i], machine.renewal_failed(now));
+                            } else {
+                              const bool too_early = asked[i]->held();
+                              apply(*asked[i], machine.refused(one.why), too_early);
+                            }
+                          }
+                          renew();
+                        });
 }
 
 }  // namespace holdfast::sim

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "sim/client_model.hpp"
+#include "sim/client.hpp"
 #include "sim/judge.hpp"
 
 namespace holdfast::sim {
@@ -17,7 +17,7 @@ class keeper_model {
   // By what was sent then.
   using on_renewed = std::function<void(const lease&, core::time_point sent)>;
 
-  keeper_model(process& in, client_model& client, core::duration operation_timeout, on_lost tell,
+  keeper_model(process& in, client& client, core::duration operation_timeout, on_lost tell,
                on_renewed renewed)
       : in_{in},
         client_{client},
@@ -34,7 +34,7 @@ class keeper_model {
   void renew();
 
   process& in_;
-  client_model& client_;
+  client& client_;
   const core::duration operation_timeout_;
   const on_lost tell_;
   const on_renewed renewed_;

@@ -62,6 +62,61 @@ std::string_view shipped_scripts::name_of(loaded_script which) const {
   return "?";
 }
 
+namespace {
+
+template <class Script>
+bool is(const Script& shipped, std::string_view hash_or_source) {
+  return hash_or_source == shipped.sha1 || hash_or_source == shipped.source;
+}
+
+}  // namespace
+
+std::optional<loaded_script> shipped_scripts::known(std::string_view hash_or_source) const {
+  namespace one = stores::redis::scripts;
+  namespace many = stores::redlock::scripts;
+  const std::array<std::pair<const one::script*, loaded_script>, 10> all{
+      {{&one::acquire, redis.acquire},
+       {&one::release, redis.release},
+       {&one::renew, redis.renew},
+       {&many::acquire, redlock.acquire},
+       {&many::raise, redlock.raise},
+       {&many::release, redlock.release},
+       {&many::extend, redlock.extend},
+       {&many::repair, redlock.repair},
+       {&many::standing, redlock.standing},
+       {&many::admit, redlock.admit}}};
+  for (const auto& [shipped, loaded] : all) {
+    if (is(*shipped, hash_or_source)) return loaded;
+  }
+  return std::nullopt;
+}
+
+command shipped_scripts::read(std::vector<std::string> words) const {
+  const bool by_hash = words[0] == "EVALSHA";
+  if (!by_hash && words[0] != "EVAL" && words[0] != "SCRIPT") return {std::move(words)};
+  const auto which = known(words[words[0] == "SCRIPT" ? 2 : 1]);
+  if (!which) throw std::runtime_error{"a script that the simulator does not know: " + words[1]};
+  script_request what{*which, {}, {}};
+  if (words[0] == "SCRIPT") return {{"SCRIPT"}, std::move(what)};
+  const auto keys = static_cast<std::ptrdiff_t>(std::stoul(words[2]));
+  const auto first = std::make_move_iterator(words.begin() + 3);
+  what.keys.assign(first, first + keys);
+  what.args.assign(first + keys, std::make_move_iterator(words.end()));
+  return {{}, std::move(what), by_hash};
+}
+
+std::optional<sent_ask> shipped_scripts::ask_in(const command& what) const {
+  if (!what.script || !what.words.empty()) return std::nullopt;
+  const auto& [script, keys, args] = *what.script;
+  const auto id_in = [](std::string_view text) {
+    return core::owner_id::parse(text.substr(0, core::owner_id::digits));
+  };
+  if (script == redis.acquire) return sent_ask{*id_in(args.at(0))};
+  if (script == redlock.acquire) return sent_ask{*id_in(args.at(2)), id_in(args.at(9))};
+  if (script == redlock.repair) return sent_ask{*id_in(args.at(2))};
+  return std::nullopt;
+}
+
 quorum_keys::quorum_keys(std::string name)
     : lock{std::move(name)},
       queue{stores::redlock::waiters_key(lock)},

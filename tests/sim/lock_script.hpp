@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "sim/node.hpp"
 #include "sim/script_engine.hpp"
+#include "sim/traffic.hpp"
 #include "stores/redis/layout.hpp"
 
 namespace holdfast::sim {
@@ -46,6 +48,13 @@ struct shipped_scripts {
   quorum_scripts redlock;
   // For people.
   [[nodiscard]] std::string_view name_of(loaded_script which) const;
+  // As a client wrote it.
+  [[nodiscard]] command read(std::vector<std::string> words) const;
+  // Of a script that may set a lock, or put a waiter into a queue: for whom.
+  [[nodiscard]] std::optional<sent_ask> ask_in(const command& what) const;
+
+ private:
+  [[nodiscard]] std::optional<loaded_script> known(std::string_view hash_or_source) const;
 };
 
 // Keys of a few locks, made once: finding a slot's tag takes longer than an acquisition.

@@ -41,18 +41,44 @@ void connection::at_process(What what) {
   });
 }
 
-void connection::request(std::shared_ptr<const script_request> what) {
-  at_node([this, what = std::move(what)] {
-    auto answer = to_.run(*what);
-    net_.observe(to_, from_, *what, answer);
-    at_process([this, answer = std::move(answer)]() mutable { tell.answered(std::move(answer)); });
+void connection::send(std::vector<std::string> words) {
+  if (words[0] == "SUBSCRIBE") return subscribe(words.at(1));
+  const auto what = std::make_shared<const command>(net_.scripts_.read(std::move(words)));
+  const auto ask = net_.scripts_.ask_in(*what);
+  if (ask) from_.traffic.sent(*ask);
+  unanswered_.push_back(ask);
+  carry_out(what, ask);
+}
+
+void connection::carry_out(const std::shared_ptr<const command>& what,
+                           const std::optional<sent_ask>& ask) {
+  at_node([this, what, ask] {
+    if (!what->words.empty() && what->script) {
+      return reply_with(to_.learn(what->script->script), ask);
+    }
+    auto answer = to_.answer(*what);
+    net_.repeats_ = false;
+    const bool was_run = what->script && !answer.text.starts_with("NOSCRIPT");
+    if (was_run) net_.observe(to_, from_, *what->script, answer);
+    if (net_.repeats_) return carry_out(what, ask);
+    reply_with(std::move(answer), ask);
+  });
+}
+
+void connection::reply_with(reply answer, const std::optional<sent_ask>& ask) {
+  at_process([this, answer = std::move(answer), ask]() mutable {
+    if (ask) from_.traffic.answered(*ask);
+    unanswered_.pop_front();
+    tell.answered(std::move(answer));
   });
 }
 
 void connection::subscribe(const std::string& channel) {
+  unanswered_.push_back(std::nullopt);
   at_node([this, channel] {
     to_.subscribe(channel, *this);
-    at_process([this] { tell.answered(reply::ok()); });
+    reply_with(reply::list({reply::of(std::string{"subscribe"}), reply::of(channel), reply::of(1)}),
+               std::nullopt);
   });
 }
 
@@ -63,7 +89,7 @@ void connection::push(std::string message) {
 // What was sent before still arrives.
 void connection::close() {
   if (!open_here_) return;
-  open_here_ = false;
+  end_here();
   at_node([this] {
     open_there_ = false;
     to_.unsubscribe(*this);
@@ -72,8 +98,16 @@ void connection::close() {
 
 void connection::break_here() {
   if (!open_here_) return;
-  open_here_ = false;
+  end_here();
   if (tell.broken) tell.broken();
+}
+
+// What was asked and not answered may still arrive, or have arrived.
+void connection::end_here() {
+  open_here_ = false;
+  for (const auto& one : std::exchange(unanswered_, {})) {
+    if (one) from_.traffic.cut_off(*one);
+  }
 }
 
 void connection::stall(direction which, instant until) {

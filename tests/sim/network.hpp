@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/lock_script.hpp"
 #include "sim/node.hpp"
 #include "sim/process.hpp"
 #include "sim/random.hpp"
@@ -38,8 +40,7 @@ class connection {
   events tell;
 
   // From the process. A script that is run is reported to `observe` of the network.
-  void request(std::shared_ptr<const script_request> what);
-  void subscribe(const std::string& channel);  // answered, then pushed to
+  void send(std::vector<std::string> words);
   void close();
   // From the node.
   void push(std::string message);
@@ -61,7 +62,11 @@ class connection {
   void at_node(What what);
   template <class What>
   void at_process(What what);
+  void carry_out(const std::shared_ptr<const command>& what, const std::optional<sent_ask>& ask);
+  void reply_with(reply answer, const std::optional<sent_ask>& ask);
+  void subscribe(const std::string& channel);
   void break_here();
+  void end_here();
 
   network& net_;
   process& from_;
@@ -74,6 +79,7 @@ class connection {
   bool cut_ = false;
   std::array<instant, 2> last_{};
   std::array<instant, 2> stalled_until_{};
+  std::deque<std::optional<sent_ask>> unanswered_;
 };
 
 class network {
@@ -85,8 +91,8 @@ class network {
     instant slow_most = 0;
   };
 
-  network(timeline& time, std::uint64_t seed, manners how)
-      : time_{time}, random_{seed, 3}, manners_{how} {}
+  network(timeline& time, std::uint64_t seed, manners how, const shipped_scripts& scripts)
+      : time_{time}, random_{seed, 3}, manners_{how}, scripts_{scripts} {}
 
   // After each script that a node ran, and whose it was.
   std::function<void(node&, process&, const script_request&, const reply&)> observe;
@@ -102,6 +108,9 @@ class network {
   // Nothing that was sent from here to any of those arrives before it is let go.
   void hold(const process& from, std::vector<node*> to);
   void let_go();
+  // The answer that is just observed is lost, and what it answers is carried out once more: as if
+  // a client sent it again, which the shipped one does not do, but the protocol allows for.
+  void repeat() noexcept { repeats_ = true; }
   // What is on its way between the two is lost, and both hear of it.
   void cut_all(const process& from, const node& to);
   // Everything goes quickly from now on, and who has a dead connection hears of it.
@@ -118,6 +127,8 @@ class network {
   timeline& time_;
   random_stream random_;
   manners manners_;
+  const shipped_scripts& scripts_;
+  bool repeats_ = false;
   std::vector<std::unique_ptr<connection>> all_;  // for as long as the world lasts
   std::vector<connection*> open_;
   // By names, which are the same in every run.

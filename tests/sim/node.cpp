@@ -6,16 +6,37 @@
 namespace holdfast::sim {
 
 void node::new_run() {
+  known_scripts_.clear();
   const auto high = ids_.bits();
   run_id_ = std::string{core::owner_id::from_bits(high, ids_.bits()).text()} + "00000000";
 }
 
 reply node::run(const script_request& what) {
-  std::vector<std::string_view> args;
-  args.reserve(what.args.size() + 1);
-  args.assign(what.args.begin(), what.args.end());
-  if (what.with_run_id) args.push_back(run_id_);
-  return scripts_.run(what.script, what.keys, args, data, *this);
+  const std::vector<std::string_view> keys{what.keys.begin(), what.keys.end()};
+  const std::vector<std::string_view> args{what.args.begin(), what.args.end()};
+  return scripts_.run(what.script, keys, args, data, *this);
+}
+
+reply node::answer(const command& what) {
+  if (what.script) {
+    const bool known = known_scripts_.contains(what.script->script.at);
+    if (what.by_hash && !known) return reply::error("NOSCRIPT No matching script.");
+    known_scripts_.insert(what.script->script.at);
+    return run(*what.script);
+  }
+  const auto& verb = what.words.at(0);
+  if (verb == "PING") return {reply::kind::status, 0, "PONG", {}};
+  if (verb == "INFO") {
+    return reply::of("redis_mode:standalone\r\nrole:master\r\nmaxmemory:0\r\nrun_id:" + run_id_ +
+                     "\r\n");
+  }
+  const std::vector<std::string_view> words{what.words.begin(), what.words.end()};
+  return execute(data, *this, words);
+}
+
+reply node::learn(loaded_script which) {
+  known_scripts_.insert(which.at);
+  return reply::ok();
 }
 
 std::int64_t node::publish(std::string_view channel, std::string_view message) {

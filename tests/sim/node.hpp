@@ -17,14 +17,18 @@ namespace holdfast::sim {
 
 class connection;
 
-// A script with its keys and arguments, on its way to a node.
+// A script with its keys and arguments.
 struct script_request {
   loaded_script script;
-  std::vector<std::string_view> keys;  // of locks, which outlive the world
+  std::vector<std::string> keys;
   std::vector<std::string> args;
-  // The run_id that the connection's server has is added as the last argument. A connection ends
-  // with the life of the node that it was made to (connection::node_life_), so it is this one's.
-  bool with_run_id = false;
+};
+
+// What a client sends: a script, or another command.
+struct command {
+  std::vector<std::string> words{};
+  std::optional<script_request> script{};
+  bool by_hash = false;  // the node has to know the script
 };
 
 class node final : public surroundings {
@@ -44,7 +48,10 @@ class node final : public surroundings {
   bool rolled_back = false;
   std::int64_t wall_off = 0;  // by how much its wall clock was stepped
 
+  [[nodiscard]] reply answer(const command& what);
   [[nodiscard]] reply run(const script_request& what);
+  // SCRIPT LOAD.
+  [[nodiscard]] reply learn(loaded_script which);
   [[nodiscard]] std::int64_t wall_us() override { return wall_.read(time_.now()) / microsecond; }
   void step_wall(std::int64_t by) noexcept { wall_.step(by); }
   std::int64_t publish(std::string_view channel, std::string_view message) override;
@@ -87,6 +94,7 @@ class node final : public surroundings {
   drifting_clock wall_;
   random_stream ids_;
   std::string run_id_;
+  std::set<int> known_scripts_;  // of this life
   bool up_ = true;
   unsigned life_ = 1;
   instant excused_until_ = 0;

@@ -5,16 +5,35 @@
 #include <string>
 
 #include "core/types.hpp"
+#include "sim/random.hpp"
 #include "sim/timeline.hpp"
+#include "sim/traffic.hpp"
+#include "stores/waiting.hpp"
 
 namespace holdfast::sim {
 
-class process {
+class process final : public stores::timers {
  public:
-  process(timeline& time, std::string called, drifting_clock boot, drifting_clock wall)
-      : name{std::move(called)}, time_{time}, boot_{boot}, wall_{wall} {}
+  process(timeline& time, std::string called, drifting_clock boot, drifting_clock wall,
+          std::uint64_t seed)
+      : name{std::move(called)}, random{seed, 12}, time_{time}, boot_{boot}, wall_{wall} {}
 
   const std::string name;
+  random_stream random;
+  // Tells its operations what happens to them.
+  stores::event_caller events{*this};
+  // What this life of it has sent.
+  class traffic traffic;
+
+  // The process in which something happens just now; null outside of any.
+  [[nodiscard]] static process* current() noexcept { return current_; }
+  // Lets something happen in it.
+  template <class What>
+  void enter(What what) {
+    auto* const before = std::exchange(current_, this);
+    what();
+    current_ = before;
+  }
 
   // CLOCK_BOOTTIME: goes on while the process is stopped.
   [[nodiscard]] core::time_point now() const noexcept {
@@ -42,11 +61,11 @@ class process {
     if (stopped_) {
       backlog_.push_back(std::move(what));
     } else {
-      what();
+      enter(std::move(what));
     }
   }
   // A timer by its own clock.
-  void at(core::time_point when, action what) {
+  void at(core::time_point when, action what) override {
     if (when == core::never) return;
     time_.at(
         boot_.when(when.time_since_epoch().count()),
@@ -61,7 +80,7 @@ class process {
     while (!stopped_ && !backlog_.empty()) {
       const auto next = std::move(backlog_.front());
       backlog_.pop_front();
-      next();
+      enter(next);
     }
   }
   void kill() {
@@ -70,9 +89,14 @@ class process {
     backlog_.clear();
     ++life_;
   }
-  void start() noexcept { runs_ = true; }
+  void start() {
+    runs_ = true;
+    traffic = {};
+  }
 
  private:
+  static thread_local process* current_;
+
   timeline& time_;
   drifting_clock boot_;
   drifting_clock wall_;

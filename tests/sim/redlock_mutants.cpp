@@ -10,6 +10,10 @@ mutant planted(std::string_view name, std::string_view what, std::vector<edit> e
   return {name, what, std::move(edits), without, store_kind::redlock};
 }
 
+mutant leaves_out(std::string_view name, std::string_view what, planted_bug rule) {
+  return planted(name, what, {}, {rule});
+}
+
 mutant leaves_out(std::string_view name, std::string_view what, bool left_out::*rule) {
   left_out without;
   without.*rule = true;
@@ -18,7 +22,7 @@ mutant leaves_out(std::string_view name, std::string_view what, bool left_out::*
 
 constexpr edit no_guard{"redlock/repair", "if own > tonumber(ARGV[5]) then", "if false then"};
 
-mutant unguarded(std::string_view name, std::string_view what, bool left_out::*rule) {
+mutant unguarded(std::string_view name, std::string_view what, planted_bug rule) {
   auto one = leaves_out(name, what, rule);
   one.edits = {no_guard};
   one.lenient = true;
@@ -46,16 +50,13 @@ constexpr std::string_view raise_strictly = "if (tonumber(record[4]) or 0) >= to
 }  // namespace
 
 std::vector<mutant> redlock_mutants() {
-  left_out elapsed;
-  elapsed.elapsed = true;
+  left_out elapsed{planted_bug::elapsed};
   elapsed.late_check = true;
-  left_out forgotten;
-  forgotten.late_release = true;
-  forgotten.silent_release = true;
+  const left_out forgotten{planted_bug::late_release, planted_bug::silent_release};
   return {
       // The order of tokens.
       leaves_out("no-write-back", "the highest counter, plus one, is taken without raising to it",
-                 &left_out::write_back),
+                 planted_bug::write_back),
       planted(
           "raise-equal", "a node is raised if its counter is not above the new token",
           {{"redlock/raise", raise_strictly, "if (tonumber(record[4]) or 0) > tonumber(ARGV[4])"}}),
@@ -70,17 +71,17 @@ std::vector<mutant> redlock_mutants() {
                {"redlock/raise", "';token=' .. ARGV[4] .. ';', 1)",
                 "';token=' .. ARGV[4] .. ';raised=1;', 1)"}}),
       leaves_out("keep-confirmations", "what confirmed a lower raise counts for the higher one",
-                 &left_out::own_raise),
+                 planted_bug::own_raise),
       planted("retransmit-fresh", "an acquire that is sent again is answered fresh",
               {{"redlock/acquire", "then\n  return {2, record[4] or '0'}\nend\nlocal turn",
                 "then\n  return {1}\nend\nlocal turn"}}),
       planted("unbelieved-taken", "a proposal that a node does not believe is answered fresh",
               {{"redlock/acquire", "if not fresh then",
                 "if proposal > counter and not fresh then\n  return {1}\nend\nif not fresh then"}}),
-      leaves_out("reused-id", "the next attempt goes by the id of the last", &left_out::fresh_id),
+      leaves_out("reused-id", "the next attempt goes by the id of the last", planted_bug::fresh_id),
       // Renewal.
       leaves_out("higher-counts", "a key with a token above the lease's counts in a renewal",
-                 &left_out::lease_token),
+                 planted_bug::lease_token),
       planted("stale-counts", "a key that was set by a stale vote counts in a renewal",
               {{"redlock/extend", "elseif string.find(held, '^%x+;holdfast=%d+;token=0;') then",
                 "elseif false then"}}),
@@ -93,12 +94,12 @@ std::vector<mutant> redlock_mutants() {
                 "local value = ARGV[2 * i - 2] .. ';holdfast=1;token=1;block=1;since=0;'\n"
                 "call('SET', KEYS[i], value, 'PX', ttl)\nanswer[i + 1] = value"}}),
       unguarded("repair-unsure", "a node is repaired though no majority has renewed",
-                &left_out::repair_sure),
+                planted_bug::repair_sure),
       unguarded("both-answers", "a node that extends, and has lost it then, counts and is repaired",
-                &left_out::one_answer),
+                planted_bug::one_answer),
       planted("repair-unguarded", "a node is repaired that has granted the lock since", {no_guard}),
       leaves_out("answers-of-last-round", "what answered the last renewal counts in this one",
-                 &left_out::own_round),
+                 planted_bug::own_round),
       // Nodes that forget.
       planted("no-quarantine", "a node that lost its data goes on voting",
               {{"redlock/acquire", quarantine, no_quarantine},
@@ -130,8 +131,9 @@ std::vector<mutant> redlock_mutants() {
       planted("no-recovery", "it votes again with its own counters",
               {{"redlock/admit", "for i = 7, #ARGV - 2, 2 do", "for i = 7, 0, 2 do"}}),
       leaves_out("read-before-wait", "it gets the counters of when it came back",
-                 &left_out::wait_first),
-      leaves_out("recover-from-one", "it gets the counters of one node", &left_out::enough_sources),
+                 planted_bug::wait_first),
+      leaves_out("recover-from-one", "it gets the counters of one node",
+                 planted_bug::enough_sources),
       planted("outdated-admission",
               "it is let in by somebody who waited for it before it was started anew again",
               {{"redlock/admit", "if not vouched and (wait ~= ARGV[5] or left > 0) then",
@@ -141,7 +143,7 @@ std::vector<mutant> redlock_mutants() {
       leaves_out("quorum-half-drift", "the drift of one clock is allowed for, not of two",
                  &left_out::half_drift),
       leaves_out("quorum-from-arrival", "validity counts from when the answers came",
-                 &left_out::early_count),
+                 planted_bug::early_count),
       planted("no-elapsed-check", "a majority that is complete too late is used", {}, elapsed),
       // Giving back.
       planted("quorum-release-any", "a release does not compare owners",
@@ -154,8 +156,9 @@ std::vector<mutant> redlock_mutants() {
       planted("forgotten-release", "after a refusal, nodes that had not answered keep the lock", {},
               forgotten),
       leaves_out("nothing-owed", "a node that was away is not told of a release",
-                 &left_out::owed_release),
-      leaves_out("quorum-no-withdraw", "giving up does not leave the line", &left_out::withdrawing),
+                 planted_bug::owed_release),
+      leaves_out("quorum-no-withdraw", "giving up does not leave the line",
+                 planted_bug::withdrawing),
   };
 }
 

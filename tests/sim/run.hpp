@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/client_model.hpp"
 #include "sim/lock_script.hpp"
 #include "sim/plan.hpp"
+#include "sim/planted.hpp"
 #include "sim/world.hpp"
 
 namespace holdfast::sim {

@@ -34,6 +34,15 @@ class timeline {
     std::push_heap(events_.begin(), events_.end(), later);
   }
 
+  // Nothing happens any more. What events hold may plan others when it goes.
+  void end() {
+    while (!events_.empty()) {
+      events_.clear();
+      const auto dropped = std::exchange(actions_, {});
+      free_.clear();
+    }
+  }
+
   // Lets the next event happen, if it comes by `until`; otherwise time is `until`.
   bool step(instant until) {
     if (events_.empty() || events_.front().when > until) {

@@ -56,18 +56,18 @@ void worker::begin() {
   what->patient = false;
   of_.at(of_.now() + span(random_.spread(100 * microsecond, second)), [this, what] {
     what->stopped = true;
-    in_.client_of(process_).wake(what->who);
+    what->who->wake();
   });
 }
 
 void worker::attempt(const current& what) {
-  what->who = {};
-  const auto high = random_.bits();  // in an order that no compiler changes
-  what->who.id = core::owner_id::from_bits(high, random_.bits());
-  what->who.ttl = in_.rule.ttl;
-  what->who.may_wait = what->wait_until > what->started;
-  what->who.claim_ttl = in_.rule.claim_ttl();
-  what->who.block = random_.chance(200) ? 64 : 1;
+  what->who = in_.client_of(process_)
+                  .lock(what->lock)
+                  .begin({.ttl = in_.rule.ttl,
+                          .label = {},
+                          .may_wait = what->wait_until > what->started,
+                          .claim_ttl = in_.rule.claim_ttl(),
+                          .block = random_.chance(200) ? 64U : 1U});
   what->withdrawn_surely = true;
   const core::acquire_rule rule{what->started,
                                 what->wait_until,
@@ -77,52 +77,58 @@ void worker::attempt(const current& what) {
                                 in_.rule.validity};
   what->machine = std::make_unique<core::acquire_machine>(rule, random_.bits());
   if (traced()) {
-    say("wants lock" + std::to_string(what->lock) + " as " + brief(what->who.id.text()));
+    say("wants lock" + std::to_string(what->lock) + " as " + brief(what->who->id().text()));
   }
   go_on(what, what->machine->start(of_.now()));
 }
 
 void worker::go_on(const current& what, core::acquire_step step) {
   using verb = core::acquire_step::verb;
-  auto& client = in_.client_of(process_);
   auto& machine = *what->machine;
+  auto& who = *what->who;
   switch (step.what) {
     case verb::ask:
-      return client.ask(what->lock, what->who, step.until, [this, what, &machine](auto answer) {
+      return who.ask(step.until, of_.events, in_.unless_over([this, what, &machine](auto answer) {
         if (!answer) {
-          if (traced()) say(brief(what->who.id.text()) + ": " + answer.error().message);
+          if (traced()) say(brief(what->who->id().text()) + ": " + answer.error().message);
           return go_on(what, machine.on_failure(std::move(answer.error()), of_.now()));
         }
-        auto now = of_.now();
-        const auto* granted = std::get_if<core::grant>(&*answer);
-        if (granted != nullptr && in_.without.late_check) now = granted->counted_from;
-        go_on(what, machine.on_answer(*answer, now));
-      });
+        answered(what, *answer);
+      }));
     case verb::wait:
-      return client.wait(what->lock, what->who, step.until, [this, what, &machine] {
-        go_on(what, machine.on_woken(what->stopped, of_.now()));
-      });
+      return who.wait(step.until, of_.events, in_.unless_over([this, what](auto granted) {
+        if (granted) return answered(what, *granted);
+        go_on(what, what->machine->on_woken(what->stopped, of_.now()));
+      }));
     case verb::pause:
       return of_.at(step.until, [this, what, &machine] {
         go_on(what, machine.on_woken(what->stopped, of_.now()));
       });
     case verb::withdraw:
-      return client.withdraw(what->lock, what->who, step.until, [this, what, &machine](auto said) {
-        const bool sure = said && *said != core::removal::unsure;
-        what->withdrawn_surely = sure;
-        go_on(what, machine.on_withdrawn(sure, of_.now()));
-      });
+      return who.withdraw(step.until, of_.events,
+                          in_.unless_over([this, what, &machine](auto said) {
+                            const bool sure = said && *said != core::removal::unsure;
+                            what->withdrawn_surely = sure;
+                            go_on(what, machine.on_withdrawn(sure, of_.now()));
+                          }));
     case verb::done:
       return finish(what);
   }
+}
+
+void worker::answered(const current& what, const core::answer& answer) {
+  auto now = of_.now();
+  const auto* granted = std::get_if<core::grant>(&answer);
+  if (granted != nullptr && in_.without.late_check) now = granted->counted_from;
+  go_on(what, what->machine->on_answer(answer, now));
 }
 
 void worker::finish(const current& what) {
   using core::acquire_outcome;
   const auto outcome = what->machine->outcome();
   if (outcome == acquire_outcome::granted) return hold(what);
-  const auto id = what->who.id;
-  if (what->withdrawn_surely && in_.client_of(process_).withdrawn_for_good(what->who)) {
+  const auto id = what->who->id();
+  if (what->withdrawn_surely && in_.client_of(process_).withdrawn_for_good(what->who->id())) {
     in_.judge.over(id);
   }
   if (traced()) {
@@ -143,18 +149,18 @@ void worker::finish(const current& what) {
 
 void worker::hold(const current& what) {
   auto& mine = in_.keep(
-      std::make_unique<lease>(lease{what->lock, what->who.id, what->machine->granted(),
+      std::make_unique<lease>(lease{what->lock, what->who->id(), what->machine->granted(),
                                     core::lease_machine{in_.rule, what->machine->granted(),
                                                         what->machine->granted().counted_from},
                                     &of_, of_.life()}));
   held_ = &mine;
   --left_;
   if (traced()) {
-    say("holds lock" + std::to_string(what->lock) + " as " + brief(what->who.id.text()) +
+    say("holds lock" + std::to_string(what->lock) + " as " + brief(what->who->id().text()) +
         ", token " + std::to_string(mine.granted.token.value()));
   }
   in_.judge.granted(mine, what->above,
-                    in_.client_of(process_).has_at_store(what->lock, what->who.id));
+                    in_.client_of(process_).has_at_store(what->lock, what->who->id()));
   in_.keeper_of(process_).watch(mine);
 
   // Mostly short; sometimes it takes renewals.
@@ -176,20 +182,21 @@ void worker::give_back(const current& what, lease& mine) {
   const auto budget = core::after(now, in_.the.release_budget);
   if (traced()) say("gives back " + brief(mine.id.text()));
   if (random_.chance(300)) {
-    client.release_later(mine.lock, mine.id, budget);
+    client.lock(mine.lock).release_later(mine.id, budget);
     return think();
   }
   const auto until = core::after(now, in_.the.operation_timeout);
   // What is unanswered now may arrive after the release, and wait or hold as a ghost for a while.
-  const bool ghost = client.may_arrive_late(what->who);
-  client.release(mine.lock, mine.id, until, [this, &mine, &client, budget, ghost](auto said) {
-    if (!said) {
-      client.release_later(mine.lock, mine.id, budget);
-    } else if (*said == core::removal::released && !ghost) {
-      in_.judge.over(mine.id);
-    }
-    think();
-  });
+  const bool ghost = client.may_arrive_late(what->who->id());
+  client.lock(mine.lock).release(mine.id, until, of_.events,
+                                 in_.unless_over([this, &mine, &client, budget, ghost](auto said) {
+                                   if (!said) {
+                                     client.lock(mine.lock).release_later(mine.id, budget);
+                                   } else if (*said == core::removal::released && !ghost) {
+                                     in_.judge.over(mine.id);
+                                   }
+                                   think();
+                                 }));
 }
 
 // Told by the keeper, or noticed at the end of the work: the user stops, and gives back what the
@@ -200,8 +207,9 @@ void worker::lost(lease& which, loss why, bool too_early) {
   held_ = nullptr;
   in_.judge.ended(which);
   if (why == loss::expired) {
-    in_.client_of(process_).release_later(which.lock, which.id,
-                                          core::after(of_.now(), in_.the.release_budget));
+    in_.client_of(process_)
+        .lock(which.lock)
+        .release_later(which.id, core::after(of_.now(), in_.the.release_budget));
   }
   think();
 }

@@ -28,7 +28,7 @@ class worker {
     std::uint64_t above;  // its token must be
     core::time_point started;
     bool stopped = false;
-    stores::blocking::attempt who;
+    std::shared_ptr<stores::attempt> who;
     std::unique_ptr<core::acquire_machine> machine;
     bool withdrawn_surely = true;
   };
@@ -38,6 +38,7 @@ class worker {
   void begin();
   void attempt(const current& what);
   void go_on(const current& what, core::acquire_step step);
+  void answered(const current& what, const core::answer& answer);
   void finish(const current& what);
   void hold(const current& what);
   void give_back(const current& what, lease& mine);

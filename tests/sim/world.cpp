@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/redis_model.hpp"
-#include "sim/redlock_model.hpp"
 #include "sim/worker.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redlock/node_set.hpp"
@@ -44,7 +42,7 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
       without{left},
       scripts_{scripts},
       random_{seed, 2},
-      net_{time, seed, the.manners},
+      net_{time, seed, the.manners, scripts},
       owners_(the.nodes * locks_max),
       waits_(the.nodes),
       forgot_at_(the.nodes) {
@@ -56,9 +54,9 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
   };
   for (std::size_t i = 0; i < the.processes; ++i) {
     const auto boot = make_clock(boot_start, second, -1);
-    hosts_.push_back({std::make_unique<process>(time, "p" + std::to_string(i), boot,
-                                                make_clock(wall_start, second, -1)),
-                      {}});
+    const auto wall = make_clock(wall_start, second, -1);
+    hosts_.push_back(
+        {std::make_unique<process>(time, "p" + std::to_string(i), boot, wall, random_.bits()), {}});
   }
   for (std::size_t i = 0; i < the.workers; ++i) {
     const auto on = i % the.processes;
@@ -87,42 +85,37 @@ void world::make_nodes(script_engine& engine) {
         time, engine, name, make_clock(wall_start, the.clocks_apart, 1), the.seed + i * 1'000'003));
     auto& fresh = *nodes_.back();
     fresh.index = i;
-    set_.nodes.push_back(&fresh);
-    if (!is_quorum()) continue;
-    fresh.durable = random_.chance(the.durable);
-    // Mostly somebody has vouched that the set is new, as `holdfast redlock init` does.
-    if (the.new_set) continue;
-    script_request init{
-        scripts_.redlock.admit,
-        {stores::redlock::record_key},
-        {set_.config, set_.described, stores::redis::milliseconds_text(the.max_ttl), "0", "", "0"},
-        true};
-    for (std::size_t lock = 0; lock < the.locks && the.dense; ++lock) {
-      init.args.push_back(quorum_keys_of(lock).counter);
-      init.args.push_back(std::to_string((wall_start + counters_ahead) / microsecond));
-    }
-    static_cast<void>(fresh.run(init));
+    if (is_quorum()) fresh.durable = random_.chance(the.durable);
   }
-  set_.node_timeout = the.node_timeout;
-  set_.max_ttl = the.max_ttl;
-  set_.resends = the.resends;
+  // Mostly somebody has vouched that the set is new, as `holdfast redlock init` does.
+  for (std::size_t i = 0; i < the.nodes && is_quorum() && !the.new_set; ++i)
+    vouch_for(*nodes_[i]);
 }
 
-std::unique_ptr<client_model> world::make_client(process& in) {
-  if (is_quorum()) {
-    return std::make_unique<redlock_model>(net_, in, set_, scripts_.redlock, without,
-                                           random_.bits());
+void world::vouch_for(node& fresh) {
+  const auto set = stores::redlock::identity_of(quorum_config(nodes_, the));
+  auto args = stores::redlock::vouched_script(set, fresh.index, {}, {}).args;
+  for (std::size_t lock = 0; lock < the.locks && the.dense; ++lock) {
+    args.push_back(quorum_keys_of(lock).counter);
+    args.push_back(std::to_string((wall_start + counters_ahead) / microsecond));
   }
-  return std::make_unique<redis_model>(net_, in, *nodes_[0], scripts_.redis, without,
-                                       random_.bits());
+  args.push_back(fresh.run_id());
+  const std::string record{stores::redlock::record_key};
+  static_cast<void>(fresh.run({scripts_.redlock.admit, {record}, std::move(args)}));
 }
 
-world::~world() = default;
+world::~world() {
+  over_ = true;
+  all_clients_.clear();
+  net_.let_go();
+  time.end();
+}
 
 // A process begins its life, with a client of its own.
 void world::start(std::size_t which) {
   auto& here = hosts_[which];
-  all_clients_.push_back(make_client(*here.of));
+  here.of->enter(
+      [&] { all_clients_.push_back(std::make_unique<client>(net_, *here.of, nodes_, the)); });
   clients_[which] = all_clients_.back().get();
   // Any worker of the process can be told: what follows is the same.
   const auto lost = [&here](lease& which_one, loss why, bool too_early) {
@@ -133,11 +126,13 @@ void world::start(std::size_t which) {
   const auto renewed = [this](const lease& one, core::time_point sent) {
     if (is_quorum()) judge.renewed(one, one.holder->when(sent));
   };
-  all_keepers_.push_back(std::make_unique<keeper_model>(*here.of, *clients_[which],
-                                                        the.operation_timeout, lost, renewed));
+  all_keepers_.push_back(std::make_unique<keeper_model>(
+      *here.of, *clients_[which], the.operation_timeout, unless_over(lost), renewed));
   keepers_[which] = all_keepers_.back().get();
-  for (const auto& one : here.workers)
-    one->start();
+  here.of->enter([&] {
+    for (const auto& one : here.workers)
+      one->start();
+  });
 }
 
 lease& world::keep(std::unique_ptr<lease> fresh) {

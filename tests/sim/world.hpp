@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/client.hpp"
 #include "sim/judge.hpp"
 #include "sim/keeper_model.hpp"
 #include "sim/lock_script.hpp"
 #include "sim/network.hpp"
 #include "sim/plan.hpp"
-#include "sim/quorum_set.hpp"
+#include "sim/planted.hpp"
 
 namespace holdfast::sim {
 
@@ -74,12 +75,20 @@ class world {
   trace_log trace;
   class judge judge;
   const left_out without;
-  [[nodiscard]] client_model& client_of(std::size_t process) { return *clients_[process]; }
+  const planting planted{without};
+  [[nodiscard]] client& client_of(std::size_t process) { return *clients_[process]; }
   [[nodiscard]] keeper_model& keeper_of(std::size_t process) { return *keepers_[process]; }
   [[nodiscard]] lease& keep(std::unique_ptr<lease> fresh);
   // Nothing goes wrong any more.
   [[nodiscard]] bool is_calm() const { return calm_from_ && time.now() >= *calm_from_; }
   void worker_done() { --busy_workers_; }
+  // What a client tells while it is taken apart, at the end, reaches nobody.
+  template <class What>
+  [[nodiscard]] auto unless_over(What what) {
+    return [this, what = std::move(what)](auto&&... told) {
+      if (!over_) what(std::forward<decltype(told)>(told)...);
+    };
+  }
 
  private:
   struct host {
@@ -91,7 +100,7 @@ class world {
   [[nodiscard]] bool is_quorum() const noexcept { return the.store == store_kind::redlock; }
   [[nodiscard]] drifting_clock make_clock(std::int64_t start, instant apart, int way);
   void make_nodes(script_engine& engine);
-  [[nodiscard]] std::unique_ptr<client_model> make_client(process& in);
+  void vouch_for(node& fresh);
   void start(std::size_t process);
   void save_now_and_then(node& which);
   void calm_down();
@@ -141,6 +150,7 @@ class world {
   void look_at_locks(node& at);
   void look_at_quorum(std::size_t lock, const core::owner_id& id);
   [[nodiscard]] static bool votes(node& which);
+  [[nodiscard]] static bool has_to_wait(const reply& standing);
   void observe_wait(node& at, const script_request& what, const reply& said);
   void observe_admission(node& at, const script_request& what);
   void check_given_back();
@@ -155,16 +165,16 @@ class world {
   random_stream random_;
   network net_;
   std::vector<std::unique_ptr<node>> nodes_;
-  quorum_set set_{};
   std::vector<host> hosts_;
-  std::vector<client_model*> clients_;  // of the current lives
+  std::vector<client*> clients_;  // of the current lives
   std::vector<keeper_model*> keepers_;
   // For as long as the world lasts: something may still refer to them.
-  std::vector<std::unique_ptr<client_model>> all_clients_;
+  std::vector<std::unique_ptr<client>> all_clients_;
   std::vector<std::unique_ptr<keeper_model>> all_keepers_;
   std::deque<std::unique_ptr<lease>> leases_;
   std::vector<std::optional<core::owner_id>> owners_;  // of each lock at each node
   std::size_t busy_workers_ = 0;
+  bool over_ = false;
   instant faults_last_ = 0;
   std::optional<instant> calm_from_;
   std::int64_t stepped_back_ = 0;

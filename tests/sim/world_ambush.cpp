@@ -22,7 +22,6 @@
 #include <algorithm>
 
 #include "core/quorum_machine.hpp"
-#include "sim/admission_model.hpp"
 #include "sim/world.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redlock/node_set.hpp"
@@ -103,7 +102,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
       if (voted) spring_on_vote(at, from);
       return;
     case stage::for_wait:
-      if (&at != ambush_.forgets || !looked_at || !admission_model::has_to_wait(said)) return;
+      if (&at != ambush_.forgets || !looked_at || !has_to_wait(said)) return;
       ambush_.awaits = stage::for_survey;
       time.at(soon(heard_late), [this] { net_.let_go(); });
       ambush_.wait_over = time.now() + the.max_ttl.count();
@@ -128,7 +127,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
       time.at(soon(back_soon), [this, &at] { empty(at); });
       return;
     case stage::for_late_admission:
-      if (&at != ambush_.forgets || !looked_at || !admission_model::has_to_wait(said)) return;
+      if (&at != ambush_.forgets || !looked_at || !has_to_wait(said)) return;
       net_.let_go();
       for (const auto witnesses = ambush_.witnesses; auto* one : witnesses)
         fall_silent(*one);
@@ -162,7 +161,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
       return net_.let_go();
     case stage::for_stale_vote:
       if (what.script != scripts.acquire || !grants(said) || voted) return;
-      if (random_.chance(700)) net_.cut_all(from, at);
+      if (random_.chance(700)) net_.repeat();
       return;
     case stage::for_rival:
       if (&at != ambush_.forgets || !voted || &from == ambush_.victim) return;

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "sim/admission_model.hpp"
 #include "sim/world.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redlock/node_set.hpp"
@@ -70,7 +69,7 @@ void world::observe(node& at, const script_request& what, const reply& said) {
   if (is_quorum() && what.script == scripts_.redlock.admit && said.items[0].integer == 1) {
     observe_admission(at, what);
   }
-  for (const auto key : what.keys)
+  for (const auto& key : what.keys)
     look_at(at, key);
 }
 
@@ -111,7 +110,7 @@ void world::observe_wait(node& at, const script_request& what, const reply& said
                        stores::redis::read_number(said.items[2].text);
     clocks_[clock] = off;
   }
-  if (what.args[wait_id].empty() || !admission_model::has_to_wait(said)) return;
+  if (what.args[wait_id].empty() || !has_to_wait(said)) return;
   auto& seen = waits_[at.index];
   if (seen.id != said.items[4].text) {
     seen = {said.items[4].text, INT64_MAX, INT64_MAX, 0};
@@ -156,6 +155,11 @@ void world::check_all_vote(instant nothing_wrong_since) {
     if (busy_workers_ == 0 || seen.id.empty() || !looked_after || !one->up()) continue;
     judge.broken("liveness", one->name + " does not vote yet, though nothing went wrong any more");
   }
+}
+
+bool world::has_to_wait(const reply& standing) {
+  const auto& is = standing.items.at(0).text;
+  return is == "blank" || is == "restarted";
 }
 
 bool world::votes(node& which) {

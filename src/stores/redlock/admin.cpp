@@ -32,7 +32,7 @@ result<void> init_set(const node_set& set, core::time_point until) {
   if (any(seen, is::foreign)) {
     return fail(refusal(
         errc::incompatible,
-        "nothing was changed: a node has voted in another set than " + set.description, set, seen));
+        "nothing was changed: a node has voted in another set than " + set.set().ours, set, seen));
   }
   if (any(seen, is::unreachable)) {
     return fail(refusal(errc::store_unreachable,

@@ -124,10 +124,11 @@ void ask(travellers& all, const node_set& from, const node_set& to, std::string_
       if (!theirs(one)) continue;
       const auto wait_id = runtime::fresh_owner();
       const std::array<std::string_view, 7> args{
-          one.old_config, one.new_config, to.description, max_ttl, wall, what, wait_id.text()};
+          one.old_config, one.new_config, to.set().ours, max_ttl, wall, what, wait_id.text()};
       asked->ask(one.place, {scripts::move, record_keys, args});
     }
-    const auto answers = asked->gather(until);
+    const auto answers = wait_here<gather::answers>(
+        [&](caller& by, auto done) { asked->collect(until, by, std::move(done)); });
     for (auto& one : all) {
       if (theirs(one)) take_answer(one, answers[one.place]);
     }
@@ -164,7 +165,7 @@ result<void> allowed(const node_set& from, const node_set& to, const travellers&
           told(errc::store_refused,
                "too much at once, a majority of the new nodes need not meet one of the old: "
                "nothing was changed; go from " +
-                   from.description + " to " + to.description + " in several moves",
+                   from.set().ours + " to " + to.set().ours + " in several moves",
                all));
     case core::change_verdict::foreign_node:
       return fail(

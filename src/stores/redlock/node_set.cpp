@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "core/planted.hpp"
 #include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/host.hpp"
 #include "runtime/random.hpp"
+#include "stores/redis/layout.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redis/server_error.hpp"
 
@@ -45,6 +47,11 @@ std::string hash_of(std::string_view text) {
   return shown;
 }
 
+std::string info_command() {
+  command info{1};
+  return info.arg("INFO").bytes();
+}
+
 std::string_view line_of(std::string_view info, std::string_view field) {
   const auto at = info.find(field);
   if (at == std::string_view::npos) return {};
@@ -54,62 +61,125 @@ std::string_view line_of(std::string_view info, std::string_view field) {
 
 }  // namespace
 
+set_identity identity_of(const redlock_config& config) {
+  const auto sorted = sorted_names(config);
+  set_identity set;
+  set.description = describe_set(sorted, config.epoch, config.max_ttl);
+  const auto hash = hash_of(set.description);
+  for (const auto& one : config.nodes) {
+    const auto place = std::find(sorted.begin(), sorted.end(), one.node) - sorted.begin();
+    set.configs.push_back(hash + "-" + std::to_string(place));
+  }
+  set.epoch = config.epoch;
+  set.max_ttl = config.max_ttl;
+  return set;
+}
+
 request as_request(const record_script& script) {
   const std::vector<std::string_view> args{script.args.begin(), script.args.end()};
   return {*script.which, record_keys, args};
 }
 
+// A fresh connection: whose is it, does it know the scripts, may it vote.
+class node_set::first_words final : public greeting {
+ public:
+  first_words(node_set& of, std::size_t node) : of_{of}, node_{node} {}
+
+  std::optional<std::string> next() override {
+    if (said_ == 0) return info_command();
+    if (said_ <= loaded_.size()) {
+      command load{3};
+      load.arg("SCRIPT").arg("LOAD").arg(loaded_[said_ - 1]->source);
+      return load.bytes();
+    }
+    if (said_ > loaded_.size() + 1) return std::nullopt;
+    const auto look =
+        as_request(look_script(of_.identity_, node_, runtime::wall_ms(), with_counters::no));
+    return look.as_source(run_id_);
+  }
+  result<void> on_answer(const redis::reply_value& answer) override {
+    const auto at = said_++;
+    if (at == 0) {
+      auto run_id = of_.check_identity(node_, answer);
+      if (!run_id) return fail(std::move(run_id.error()));
+      run_id_ = std::move(*run_id);
+    } else if (at > loaded_.size() &&
+               core::has_to_wait(read_standing(answer, of_.config.epoch).report)) {
+      of_.look_after_nodes();
+    }
+    return {};
+  }
+  const std::string& run_id() const override { return run_id_; }
+
+ private:
+  node_set& of_;
+  const std::size_t node_;
+  const std::array<const redis::scripts::script*, 3> loaded_{&scripts::acquire, &scripts::raise,
+                                                             &scripts::release};
+  std::size_t said_ = 0;
+  std::string run_id_;
+};
+
+// A fresh connection for renewals, which only wants to know whose it is.
+class node_set::first_words_of_renewals final : public greeting {
+ public:
+  std::optional<std::string> next() override {
+    if (answered_) return std::nullopt;
+    return info_command();
+  }
+  result<void> on_answer(const redis::reply_value& answer) override {
+    answered_ = true;
+    run_id_ = line_of(text_of(answer), "run_id:");
+    return {};
+  }
+  const std::string& run_id() const override { return run_id_; }
+
+ private:
+  bool answered_ = false;
+  std::string run_id_;
+};
+
+std::string node_set::describe_us(std::string_view label) const {
+  return redis::describe_holder(host, runtime::process_id(), label);
+}
+
 node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> background, role as)
     : config{std::move(given)},
       host{runtime::host_name()},
-      description{describe_set(sorted_names(config), config.epoch, config.max_ttl)},
       polling{std::make_shared<redlock::polling>(config.spin)},
       as_{as},
+      identity_{identity_of(config)},
       background_{std::move(background)},
       // One thread for each node that hangs while it is connected to, and some to be had then.
       connecting_{std::make_shared<runtime::background>(config.nodes.size() + 2)},
       run_ids_(config.nodes.size()) {}
 
 void node_set::start() {
-  const auto sorted = sorted_names(config);
-  const auto hash = hash_of(description);
   // A connection must not be given up while its node still has time to answer.
   const auto patience = std::max(config.node_timeout, redis::channel::posted_reply_max);
-  std::vector<std::shared_ptr<line>> all;
+  std::vector<std::shared_ptr<node_connection>> all;
   for (std::size_t i = 0; i < config.nodes.size(); ++i) {
     const auto& where = config.nodes[i];
-    const auto place = std::find(sorted.begin(), sorted.end(), where.node) - sorted.begin();
     node one;
     one.name = where.node;
-    one.config = hash + "-" + std::to_string(place);
+    one.config = identity_.configs[i];
     const auto dial = config.make_dialer(where);
-    one.calls = std::make_shared<line>(dial, patience, connecting_, hooks_of(i));
-    line::hooks renewing;
-    renewing.prepare = [this, i](redis::channel& fresh,
-                                 core::time_point until) -> result<std::string> {
-      const auto told = ask_who(i, fresh, until);
-      if (!told) return fail(told.error());
-      return std::string{line_of(text_of(**told), "run_id:")};
-    };
-    one.renewals = std::make_shared<line>(dial, patience, connecting_, std::move(renewing));
+    one.calls = std::make_shared<node_connection>(dial, patience, connecting_, hooks_of(i));
+    node_connection::hooks renewing;
+    renewing.greet = [] { return std::make_unique<first_words_of_renewals>(); };
+    one.renewals =
+        std::make_shared<node_connection>(dial, patience, connecting_, std::move(renewing));
     names_.push_back(where.node);
-    identity_.configs.push_back(one.config);
     all.push_back(one.calls);
     nodes_.push_back(std::move(one));
   }
-  identity_.description = description;
-  identity_.epoch = config.epoch;
-  identity_.max_ttl = config.max_ttl;
-  rejoining_.emplace(identity_, core::admission_rule{nodes_.size()},
-                     [] { return std::string{runtime::fresh_owner().text()}; });
-  turns_ = std::make_unique<turn_inbox>(std::move(all), connecting_);
+  core::admission_rule rule{nodes_.size()};
+  if (core::planted(core::planted_bug::enough_sources)) rule.intact_min = 1;
+  rejoining_.emplace(identity_, rule, [] { return std::string{runtime::fresh_owner().text()}; });
+  turns_ = std::make_shared<turn_inbox>(std::move(all), connecting_);
 }
 
 void node_set::close() {
-  {
-    std::unique_lock held{m_};
-    let_in_.wait_for(held, let_in_patience, [this] { return !lets_in_; });
-  }
   for (const auto& one : nodes_) {
     one.calls->close();
     one.renewals->close();
@@ -118,11 +188,9 @@ void node_set::close() {
   connecting_->stop();
 }
 
-line::hooks node_set::hooks_of(std::size_t node) {
-  line::hooks tell;
-  tell.prepare = [this, node](redis::channel& fresh, core::time_point until) {
-    return prepare(node, fresh, until);
-  };
+node_connection::hooks node_set::hooks_of(std::size_t node) {
+  node_connection::hooks tell;
+  tell.greet = [this, node] { return std::make_unique<first_words>(*this, node); };
   tell.opened = [this, before = std::make_shared<std::atomic<bool>>(false)] {
     if (before->exchange(true) && events.reconnected) events.reconnected();
   };
@@ -171,96 +239,69 @@ result<std::string> node_set::check_identity(std::size_t node, const redis::repl
   return run_id;
 }
 
-result<redis::reply> node_set::say(std::size_t node, redis::channel& fresh,
-                                   const std::string& bytes, core::time_point until) const {
-  auto answer = fresh.call(bytes, until, false);
-  if (answer && (*answer)->type == redis::reply_kind::error) {
-    return fail(redis::translate_error(text_of(**answer), nodes_[node].name));
-  }
-  return answer;
-}
-
-result<redis::reply> node_set::ask_who(std::size_t node, redis::channel& fresh,
-                                       core::time_point until) const {
-  command info{1};
-  info.arg("INFO");
-  return say(node, fresh, info.bytes(), until);
-}
-
-// A fresh connection: whose is it, does it know the scripts, may it vote.
-result<std::string> node_set::prepare(std::size_t node, redis::channel& fresh,
-                                      core::time_point until) {
-  const auto told = ask_who(node, fresh, until);
-  if (!told) return fail(told.error());
-  auto run_id = check_identity(node, **told);
-  if (!run_id) return run_id;
-  for (const auto* script : {&scripts::acquire, &scripts::raise, &scripts::release}) {
-    command load{3};
-    load.arg("SCRIPT").arg("LOAD").arg(script->source);
-    if (const auto loaded = say(node, fresh, load.bytes(), until); !loaded) {
-      return fail(loaded.error());
-    }
-  }
-  const auto look = as_request(look_script(identity_, node, runtime::wall_ms(), with_counters::no));
-  const auto told_standing = say(node, fresh, look.as_source(*run_id), until);
-  if (!told_standing) return fail(told_standing.error());
-  if (core::has_to_wait(read_standing(**told_standing, config.epoch).report)) look_after_nodes();
-  return run_id;
-}
-
-round::lines node_set::calls() const {
-  round::lines all;
+fan_out::connections node_set::calls() const {
+  fan_out::connections all;
   for (const auto& one : nodes_)
     all.push_back(one.calls);
   return all;
 }
 
-round::lines node_set::renewals() const {
-  round::lines all;
+fan_out::connections node_set::renewals() const {
+  fan_out::connections all;
   for (const auto& one : nodes_)
     all.push_back(one.renewals);
   return all;
 }
 
-std::shared_ptr<question> node_set::ask_all(silent_nodes are) const {
-  return std::make_shared<question>(calls(), config.node_timeout, nullptr, are);
+std::shared_ptr<gather> node_set::ask_all(silent_nodes are) const {
+  return std::make_shared<gather>(calls(), config.node_timeout, nullptr, are);
 }
 
-question::answers node_set::ask_every(const request_of& what, core::time_point until,
-                                      silent_nodes are) const {
-  const auto ask = [&](question& asked, std::size_t node) {
-    if (const auto words = what(node)) asked.ask(node, *words);
-  };
+void node_set::ask_every(const request_of& what, core::time_point until, caller& by,
+                         on_answers done, silent_nodes are) const {
+  std::vector<std::optional<request>> words;
   const auto first = ask_all(are);
-  for (std::size_t i = 0; i < nodes_.size(); ++i)
-    ask(*first, i);
-  auto answers = first->gather(until);
-  const auto second = ask_all(are);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (answers[i] && was_cut_off(*answers[i])) ask(*second, i);
+    words.push_back(what(i));
+    if (words[i]) first->ask(i, *words[i]);
   }
-  auto again = second->gather(until);
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (again[i]) answers[i] = std::move(again[i]);
-  }
-  return answers;
+  first->collect(
+      until, by,
+      [this, until, are, &by, words = std::move(words), done = std::move(done)](auto said) {
+        const auto second = ask_all(are);
+        bool any = false;
+        for (std::size_t i = 0; i < said.size(); ++i) {
+          if (!said[i] || !was_cut_off(*said[i])) continue;
+          any = true;
+          second->ask(i, *words[i]);
+        }
+        if (!any) return done(std::move(said));
+        const auto once = std::make_shared<gather::answers>(std::move(said));
+        second->collect(until, by, [once, done](auto again) {
+          for (std::size_t i = 0; i < once->size(); ++i) {
+            if (again[i]) (*once)[i] = std::move(again[i]);
+          }
+          done(std::move(*once));
+        });
+      });
 }
 
-question::answers node_set::inspect(std::span<const std::string> locks,
-                                    core::time_point until) const {
-  std::vector<std::string> lines;
-  lines.reserve(locks.size());
+gather::answers node_set::inspect(std::span<const std::string> locks,
+                                  core::time_point until) const {
+  std::vector<std::string> queues;
+  queues.reserve(locks.size());
   std::vector<std::string_view> keys{record_key};
   for (const auto& lock : locks) {
     keys.push_back(lock);
-    keys.push_back(lines.emplace_back(waiters_key(lock)));
+    keys.push_back(queues.emplace_back(waiters_key(lock)));
   }
   const auto shown = std::to_string(waiters_shown_max);
   const auto look = [&](std::size_t i) {
     const std::array<std::string_view, 2> args{nodes_[i].config, shown};
     return request{scripts::inspect, keys, args};
   };
-  return ask_every(look, until);
+  return wait_here<gather::answers>(
+      [&](caller& by, auto done) { ask_every(look, until, by, std::move(done)); });
 }
 
 void node_set::watch_replies() {
@@ -291,7 +332,10 @@ void node_set::flush(core::time_point until) noexcept {
     const auto on = nodes_[i].calls->current();
     if (on && !on->idle()) pings->ask(i, request{ping});
   }
-  static_cast<void>(pings->gather(until));
+  static_cast<void>(wait_here<gather::answers>(
+      [&](caller& by, auto done) { pings->collect(until, by, std::move(done)); }));
+  std::unique_lock held{m_};
+  let_in_.wait_for(held, let_in_patience, [this] { return !lets_in_; });
 }
 
 }  // namespace holdfast::stores::redlock

@@ -13,13 +13,13 @@
 
 #include "core/quorum_machine.hpp"
 #include "runtime/background.hpp"
-#include "stores/blocking_store.hpp"
-#include "stores/redlock/line.hpp"
+#include "stores/redlock/fan_out.hpp"
+#include "stores/redlock/node_connection.hpp"
 #include "stores/redlock/redlock_store.hpp"
 #include "stores/redlock/rejoining.hpp"
 #include "stores/redlock/replies.hpp"
-#include "stores/redlock/round.hpp"
 #include "stores/redlock/turn_inbox.hpp"
+#include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
 
@@ -35,13 +35,16 @@ inline constexpr std::array<std::string_view, 1> record_keys{record_key};
 inline const std::string ahead_us_max = std::to_string(
     std::chrono::duration_cast<std::chrono::microseconds>(core::believed_ahead_max).count());
 
+// The set that a client of this configuration uses.
+[[nodiscard]] set_identity identity_of(const redlock_config& config);
+
 struct node {
   std::string name;
   // Names the set, the node's place in it and max_ttl: what travels in every script.
   std::string config;
-  std::shared_ptr<line> calls;
+  std::shared_ptr<node_connection> calls;
   // Renewals have a connection of their own: they must not queue behind anything.
-  std::shared_ptr<line> renewals;
+  std::shared_ptr<node_connection> renewals;
 };
 
 [[nodiscard]] request as_request(const record_script& script);
@@ -55,40 +58,42 @@ class node_set : public std::enable_shared_from_this<node_set> {
            role as = role::client);
   // Makes the connections' owners; once, before anything else.
   void start();
-  // Waits for nodes that are about to be let in: otherwise a set whose clients all live for a
-  // moment, as those of cron jobs, would never come back.
   void close();
 
   const redlock_config config;
   const std::string host;
-  // "n1:6379,n2:6379,n3:6379 (epoch 1, max_ttl 60000 ms)", sorted
-  const std::string description;
   store_events events;
   const std::shared_ptr<redlock::polling> polling;
 
   [[nodiscard]] const std::vector<node>& nodes() const noexcept { return nodes_; }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
   [[nodiscard]] std::size_t majority() const noexcept { return core::majority_of(nodes_.size()); }
-  [[nodiscard]] set_names set() const { return {description, config.max_ttl}; }
+  [[nodiscard]] set_names set() const { return {identity_.description, config.max_ttl}; }
   [[nodiscard]] turn_inbox& turns() noexcept { return *turns_; }
-  [[nodiscard]] round::lines calls() const;
-  [[nodiscard]] round::lines renewals() const;
-  [[nodiscard]] std::shared_ptr<question> ask_all(silent_nodes are = silent_nodes::skipped) const;
+  [[nodiscard]] fan_out::connections calls() const;
+  [[nodiscard]] fan_out::connections renewals() const;
+  [[nodiscard]] std::shared_ptr<gather> ask_all(silent_nodes are = silent_nodes::skipped) const;
   // What every node says to something that may be asked twice: once more where the connection turns
   // out to be to a server that is gone, and another may be there now.
   using request_of = std::function<std::optional<request>(std::size_t)>;
-  [[nodiscard]] question::answers ask_every(const request_of& what, core::time_point until,
-                                            silent_nodes are = silent_nodes::skipped) const;
+  using on_answers = std::function<void(gather::answers)>;
+  void ask_every(const request_of& what, core::time_point until, caller& by, on_answers done,
+                 silent_nodes are = silent_nodes::skipped) const;
   // What every node says of these locks, by scripts/inspect.lua.
-  [[nodiscard]] question::answers inspect(std::span<const std::string> locks,
-                                          core::time_point until) const;
+  [[nodiscard]] gather::answers inspect(std::span<const std::string> locks,
+                                        core::time_point until) const;
   // Whether a majority answered when this client last asked for a lock. Only then it queues: a
   // client that is cut off would be told that it is its turn, and could not use it.
   [[nodiscard]] bool majority_answers() const noexcept { return majority_answers_; }
   void majority_answers(bool now) noexcept { majority_answers_ = now; }
 
+  // This client and what it is labelled, as nodes keep it.
+  [[nodiscard]] std::string describe_us(std::string_view label) const;
+
   // Replies that nobody waits for are left: somebody reads them soon.
   void watch_replies();
+  // Waits for requests under way, and for nodes that are about to be let in: otherwise a set whose
+  // clients all live for a moment, as those of cron jobs, would never come back.
   void flush(core::time_point until) noexcept;
 
   // A node refuses to vote because it may have forgotten something: sees to it, in the background.
@@ -98,32 +103,31 @@ class node_set : public std::enable_shared_from_this<node_set> {
                                                   with_counters counters) const;
   // Runs scripts on nodes' records; of a node without one nothing is asked.
   using record_scripts = std::vector<std::optional<record_script>>;
-  [[nodiscard]] question::answers run_on_records(const record_scripts& scripts,
-                                                 core::time_point until) const;
+  void run_on_records(const record_scripts& scripts, core::time_point until, caller& by,
+                      on_answers done) const;
+  // The same for a thread that waits.
+  [[nodiscard]] gather::answers run_on_records(const record_scripts& scripts,
+                                               core::time_point until) const;
   [[nodiscard]] const set_identity& identity() const noexcept { return identity_; }
 
  private:
-  [[nodiscard]] line::hooks hooks_of(std::size_t node);
-  [[nodiscard]] result<redis::reply> say(std::size_t node, redis::channel& fresh,
-                                         const std::string& bytes, core::time_point until) const;
-  [[nodiscard]] result<redis::reply> ask_who(std::size_t node, redis::channel& fresh,
-                                             core::time_point until) const;
-  // Both give the server's run_id.
-  [[nodiscard]] result<std::string> prepare(std::size_t node, redis::channel& fresh,
-                                            core::time_point until);
+  class first_words;
+  class first_words_of_renewals;
+  [[nodiscard]] node_connection::hooks hooks_of(std::size_t node);
   [[nodiscard]] result<std::string> check_identity(std::size_t node,
                                                    const redis::reply_value& info);
   void sweep();
-  void let_nodes_rejoin();
+  void look_again();
+  void let_nodes_rejoin(const rejoining::step& next, caller& by);
   void lets_in(bool now);
 
   const role as_;
+  const set_identity identity_;
   const std::shared_ptr<runtime::background> background_;
   const std::shared_ptr<runtime::background> connecting_;
   std::vector<node> nodes_;
   std::vector<std::string> names_;
-  set_identity identity_;
-  std::unique_ptr<turn_inbox> turns_;
+  std::shared_ptr<turn_inbox> turns_;
   std::optional<rejoining> rejoining_;  // of the one task that `looking_` stands for
   std::atomic<bool> sweep_planned_{false};
   std::atomic<bool> looking_{false};

@@ -8,10 +8,10 @@
 #include <mutex>
 #include <string>
 
-#include "stores/blocking_store.hpp"
 #include "stores/redis/layout.hpp"
+#include "stores/redlock/merged_status.hpp"
 #include "stores/redlock/node_set.hpp"
-#include "stores/redlock/sight.hpp"
+#include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
 
@@ -24,24 +24,21 @@ struct extension {
 };
 [[nodiscard]] extension read_extension(const redis::reply_value& answer);
 
-class redlock_lock final : public blocking::store_lock,
-                           public std::enable_shared_from_this<redlock_lock> {
+class redlock_lock final : public store_lock, public std::enable_shared_from_this<redlock_lock> {
  public:
   redlock_lock(std::shared_ptr<node_set> on, std::string key);
 
-  result<core::answer> ask(blocking::attempt& who, core::time_point until) override;
-  void wait(blocking::attempt& who, core::time_point until, const std::stop_token& stop) override;
-  result<removal> withdraw(blocking::attempt& who, core::time_point until) override;
-  result<removal> release(const core::owner_id& id, core::time_point until) override;
+  std::unique_ptr<attempt> begin(attempt_spec what) override;
+  void release(const core::owner_id& id, core::time_point until, caller& by,
+               on_removal done) override;
   void release_later(const core::owner_id& id, core::time_point give_up) noexcept override;
+  void extend(const core::owner_id& id, fencing_token token, core::duration ttl,
+              core::time_point until, caller& by, on_renewal done) override;
+  void forget(const core::owner_id& id) noexcept override;
   result<lock_status> inspect(core::time_point until) override;
   result<void> break_with(fencing_token token, core::time_point until) override;
-  result<renewal> extend(const core::owner_id& id, fencing_token token, core::duration ttl,
-                         core::time_point until) override;
-  void forget(const core::owner_id& id) noexcept override;
 
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
-  // By our wall clock, as the nodes keep it.
   // One lease's renewal from what the nodes said; a failure if that is not known. `ttl` was asked
   // for, and counts from when the first request left.
   [[nodiscard]] result<renewal> judge(const core::owner_id& id, core::duration ttl,
@@ -49,16 +46,20 @@ class redlock_lock final : public blocking::store_lock,
                                       std::span<const extension> said);
 
   // Whether it is ours, or may become so, and was not given back.
-  [[nodiscard]] bool holds(const core::owner_id& id);
+  [[nodiscard]] bool holds(const core::owner_id& id) const;
+  // True if it is a waiter of this client, on this lock or another, that has not stopped waiting.
+  [[nodiscard]] bool has_waiter(const core::owner_id& waiter) const {
+    return set_->turns().expects(waiter);
+  }
 
   // What one ask sends to its nodes.
-  struct acquire_words {
+  struct acquire_args {
     std::string ttl, token, since, holder;
     std::string waiter{}, ticket{};  // empty: it does not queue
     bool asked_before = false;
   };
   [[nodiscard]] request acquire_request(std::size_t node, const core::owner_id& id,
-                                        const acquire_words& words) const;
+                                        const acquire_args& with) const;
   [[nodiscard]] request raise_request(std::size_t node, const core::owner_id& id,
                                       std::uint64_t to) const;
   // Whose turn it is on a node that is given back. Only what was granted hands a turn on: waiters
@@ -71,21 +72,31 @@ class redlock_lock final : public blocking::store_lock,
   // whose answer was lost may have voted for it; its lease counts that vote, and releases it.
   [[nodiscard]] request leave_request(std::string_view entry) const;
 
- private:
-  struct memory;
-  // As the nodes keep it.
-  [[nodiscard]] std::string describe_us(std::string_view label) const;
-  [[nodiscard]] memory& memory_of(blocking::attempt& who) const;
-  void begin_to_wait(const blocking::attempt& who, memory& mine) const;
+  // A release that every node is sent, for somebody who waits for the answers.
+  [[nodiscard]] std::shared_ptr<gather> ask_to_release(const core::owner_id& id,
+                                                       std::string_view leaves_as, turn whose,
+                                                       core::time_point give_up) const;
+  // The same, and nobody waits.
   void give_back(const core::owner_id& id, std::string_view leaves_as, turn whose,
-                 core::time_point give_up);
+                 core::time_point give_up) const;
+
+  // What this client knows of attempts by these ids: it asks; it was granted; it is none of ours.
+  void asks(const core::owner_id& id) { granted(id, {}); }
+  void granted(const core::owner_id& id, fencing_token token);
+  void take_out(const core::owner_id& id);
+  // The token to propose, above every counter that this client saw.
+  [[nodiscard]] std::uint64_t propose(std::uint64_t wall_us) const noexcept;
+  void saw(std::uint64_t counter) noexcept;
+
+ private:
+  [[nodiscard]] result<renewal> read_extensions(const core::owner_id& id, core::duration ttl,
+                                                core::time_point counted_from,
+                                                const gather::answers& answers);
   [[nodiscard]] std::vector<node_view> look(core::time_point until);
   // None: it is not known here.
   [[nodiscard]] fencing_token token_of(const core::owner_id& id);
   void repair(std::size_t node, const core::owner_id& id, const std::string& value,
               core::duration ttl);
-  void take_out(const core::owner_id& id);
-  void saw(std::uint64_t counter) noexcept;
 
   const std::shared_ptr<node_set> set_;
   const std::string key_;
@@ -94,7 +105,7 @@ class redlock_lock final : public blocking::store_lock,
   const std::string counter_field_;
   std::atomic<std::uint64_t> last_seen_{0};
 
-  std::mutex m_;
+  mutable std::mutex m_;
   // Protected by m_: leases of ours and attempts under way, with their token if granted; not given
   // back. Only those are repaired.
   std::map<core::owner_id, fencing_token> held_;

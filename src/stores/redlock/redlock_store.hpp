@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/background.hpp"
-#include "stores/blocking_store.hpp"
 #include "stores/redis/dialer.hpp"
+#include "stores/store.hpp"
 
 namespace holdfast::stores::redlock {
 

@@ -6,6 +6,7 @@
 
 #include <holdfast/status.hpp>
 
+#include "core/planted.hpp"
 #include "redlock_scripts.hpp"
 #include "stores/redis/script_values.hpp"
 
@@ -14,6 +15,8 @@ namespace holdfast::stores::redlock {
 namespace {
 
 using core::node_report;
+using core::planted;
+using core::planted_bug;
 using redis::elements_of;
 using redis::text_of;
 using std::chrono::milliseconds;
@@ -191,9 +194,11 @@ rejoining::step rejoining::on_answers(const answers& said, core::time_point now,
   // What fails is tried again: the node still waits.
   if (at_ == stage::admitting)
     return {step::verb::pause, core::after(now, look_pause_min), {}, true};
-  seen_.assign(said.size(), {});
+  const auto before = std::exchange(seen_, std::vector<node_standing>(said.size()));
   for (std::size_t i = 0; i < said.size(); ++i) {
     if (said[i] != nullptr) seen_[i] = read_standing(*said[i], set_.epoch);
+    const bool keeps = planted(planted_bug::wait_first) && at_ == stage::looking;
+    if (keeps && i < before.size()) seen_[i].counters = before[i].counters;
   }
   return at_ == stage::looking ? after_look(now, wall) : after_reading(now, wall);
 }
@@ -223,11 +228,21 @@ rejoining::step rejoining::after_look(core::time_point now, milliseconds wall) {
   // Only looks that follow each other count as a first and a second one.
   if (!any_over) admission_ = core::admission{rule_};
   if (!any_waits) return {step::verb::done};
+  if (planted(planted_bug::wait_first)) {
+    const bool known = std::any_of(seen_.begin(), seen_.end(),
+                                   [](const auto& one) { return !one.counters.empty(); });
+    return !known     ? ask_all(stage::reading, now, wall)
+           : any_over ? after_reading(now, wall)
+                      : pause(now, false);
+  }
   // Counters are read when the wait is over: before, they may still rise by votes of this node.
   return any_over ? ask_all(stage::reading, now, wall) : pause(now, false);
 }
 
 rejoining::step rejoining::after_reading(core::time_point now, milliseconds wall) {
+  const bool too_early =
+      std::all_of(over_.begin(), over_.end(), [](const std::string& one) { return one.empty(); });
+  if (planted(planted_bug::wait_first) && too_early) return pause(now, false);
   const auto source = admission_.judge(reports_of(seen_), now);
   if (source == core::counter_source::nobody) return pause(now, admission_.needs_another_look());
   const bool from_intact = source == core::counter_source::intact;

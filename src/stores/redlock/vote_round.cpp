@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/planted.hpp"
 #include "runtime/clock.hpp"
 
 namespace holdfast::stores::redlock {
@@ -11,18 +12,22 @@ namespace {
 // Answers to an acquire come back with this; those to a raise with what it raises to.
 constexpr std::uint64_t to_acquire = 0;
 
+using core::planted;
+using core::planted_bug;
+
 }  // namespace
 
 vote_round::vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_lock> lock,
                        const core::owner_id& id, core::duration ttl,
                        std::shared_ptr<queued_waiter> waiter)
-    : round{on->calls(), on->config.node_timeout, on->polling},
+    : fan_out{on->calls(), on->config.node_timeout, on->polling},
       set_{std::move(on)},
       lock_{std::move(lock)},
       id_{id},
       ttl_{ttl},
       waiter_{std::move(waiter)},
-      machine_{{.nodes = set_->nodes().size(), .ttl = ttl}} {}
+      machine_{{.nodes = set_->nodes().size(),
+                .ttl = planted(planted_bug::elapsed) ? core::never.time_since_epoch() : ttl}} {}
 
 template <class Event>
 bool vote_round::tell(Event event) {
@@ -37,8 +42,8 @@ bool vote_round::tell(Event event) {
   return !next.empty();
 }
 
-void vote_round::ask(std::uint64_t proposal, redlock_lock::acquire_words words) {
-  words_ = std::move(words);
+void vote_round::ask(std::uint64_t proposal, redlock_lock::acquire_args args) {
+  args_ = std::move(args);
   tell([&](auto& machine) { return machine.ask(proposal, runtime::now()); });
 }
 
@@ -49,12 +54,18 @@ void vote_round::perform(const core::quorum_machine::steps& steps) {
       case verb::acquire:
         // Another one failed at once, and that was decisive: this would come after its release.
         if (is_over()) break;
-        send(one.node, lock_->acquire_request(one.node, id_, words_), to_acquire);
+        send(one.node, lock_->acquire_request(one.node, id_, args_), to_acquire);
         break;
       case verb::raise:
+        if (planted(planted_bug::write_back)) {
+          take(one.node, one.token,
+               {.what = core::vote::kind::raised, .counter = one.token, .asked = one.token});
+          break;
+        }
         send(one.node, lock_->raise_request(one.node, id_, one.token), one.token);
         break;
       case verb::release:
+        if (planted(planted_bug::late_release)) break;
         release(one.node);
         break;
     }
@@ -111,8 +122,12 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
     v = read_raise(**answer, tag, name, set_->set());
   }
   if (answer && asks_for_admission(**answer)) set_->look_after_nodes();
+  take(node, tag, std::move(v));
+}
+
+void vote_round::take(std::size_t node, std::uint64_t tag, core::vote v) {
   const bool grants = v.what == core::vote::kind::fresh || v.what == core::vote::kind::stale;
-  // A node that refuses or fails may have it in its queue since an earlier ask.
+  // A node that refuses or fails may have the waiter in its queue since an earlier ask.
   const bool may_be_queued = waiter_ && tag == to_acquire && !grants;
   const bool followed =
       tell([&](auto& machine) { return machine.on_vote(node, std::move(v), runtime::now()); });
@@ -120,7 +135,9 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
   if (may_be_queued && waiter_->done) leave_queue(node);
   // Granted here after it was given back: a node that had to be sent the script itself may have run
   // the release before it.
-  if (grants && !followed && !lock_->holds(id_)) release(node);
+  if (grants && !followed && !lock_->holds(id_) && !planted(planted_bug::late_release)) {
+    release(node);
+  }
 }
 
 void vote_round::on_silence(std::size_t node) {

@@ -6,22 +6,22 @@
 #include <string>
 
 #include "core/quorum_machine.hpp"
+#include "stores/redlock/fan_out.hpp"
 #include "stores/redlock/queue_entry.hpp"
 #include "stores/redlock/redlock_lock.hpp"
-#include "stores/redlock/round.hpp"
 
 namespace holdfast::stores::redlock {
 
 // Thread-safe. Lives on after the decision, until the last node has answered: what is granted late
 // is given back by whoever reads of it.
-class vote_round final : public round {
+class vote_round final : public fan_out {
  public:
   // `waiter`: null if it does not queue.
   vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_lock> lock,
              const core::owner_id& id, core::duration ttl, std::shared_ptr<queued_waiter> waiter);
 
-  // Once, to be followed by wait().
-  void ask(std::uint64_t proposal, redlock_lock::acquire_words words);
+  // Once, to be followed by when_decided().
+  void ask(std::uint64_t proposal, redlock_lock::acquire_args args);
   struct verdict {
     core::quorum_outcome outcome;
     bool majority_works;
@@ -40,6 +40,7 @@ class vote_round final : public round {
 
  private:
   void on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) override;
+  void take(std::size_t node, std::uint64_t tag, core::vote v);
   void on_silence(std::size_t node) override;
   void on_give_up() override;
   bool decided() override;
@@ -59,7 +60,7 @@ class vote_round final : public round {
   const core::owner_id id_;
   const core::duration ttl_;
   const std::shared_ptr<queued_waiter> waiter_;
-  redlock_lock::acquire_words words_{};  // set before anything is sent
+  redlock_lock::acquire_args args_{};  // set before anything is sent
   std::mutex m_;
   // Protected by m_.
   core::quorum_machine machine_;

@@ -1,4 +1,5 @@
 // How redlock_lock keeps what it was granted: renews it, and sets it again where it is missing.
+#include "core/planted.hpp"
 #include "core/renewal_round.hpp"
 #include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
@@ -9,6 +10,8 @@ namespace holdfast::stores::redlock {
 
 namespace {
 
+using core::planted;
+using core::planted_bug;
 using redis::elements_of;
 using redis::milliseconds_text;
 using redis::text_of;
@@ -48,7 +51,8 @@ result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl
                                     core::time_point counted_from,
                                     std::span<const extension> said) {
   using outcome = core::renewal_round::outcome;
-  core::renewal_round round{said.size(), token_of(id)};
+  const auto token = planted(planted_bug::lease_token) ? fencing_token{UINT64_MAX} : token_of(id);
+  core::renewal_round round{said.size(), token};
   for (std::size_t i = 0; i < said.size(); ++i) {
     if (!said[i].known) {
       round.on_silence(i);
@@ -59,11 +63,20 @@ result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl
           i, said[i].taken ? core::renewal_round::said::taken : core::renewal_round::said::gone);
     }
   }
+  if (planted(planted_bug::repair_sure) && round.best() && round.result() != outcome::renewed) {
+    for (std::size_t i = 0; i < said.size(); ++i) {
+      const bool gone = said[i].known && said[i].value.empty() && !said[i].taken;
+      if (gone) repair(i, id, said[*round.best()].value, ttl);
+    }
+  }
   switch (round.result()) {
     case outcome::renewed: {
       const auto& best = said[*round.best()];
       for (const auto node : round.to_repair())
         repair(node, id, best.value, ttl);
+      for (std::size_t i = 0; i < said.size() && planted(planted_bug::one_answer); ++i) {
+        if (!said[i].value.empty()) repair(i, id, best.value, ttl);
+      }
       return renewal{true, loss::none, ttl, counted_from, best.token};
     }
     case outcome::lost:
@@ -77,8 +90,8 @@ result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl
   return renewal{};
 }
 
-result<renewal> redlock_lock::extend(const core::owner_id& id, fencing_token /*token*/,
-                                     core::duration ttl, core::time_point until) {
+void redlock_lock::extend(const core::owner_id& id, fencing_token /*token*/, core::duration ttl,
+                          core::time_point until, caller& by, on_renewal done) {
   const auto ttl_text = milliseconds_text(ttl);
   const std::array<std::string_view, 2> keys{record_key, key_};
   const auto counted_from = runtime::now();
@@ -87,7 +100,14 @@ result<renewal> redlock_lock::extend(const core::owner_id& id, fencing_token /*t
     const std::array<std::string_view, 3> args{set_->nodes()[i].config, id.text(), ttl_text};
     asked->ask(i, {scripts::extend, keys, args});
   }
-  const auto answers = asked->gather(until);
+  asked->collect(until, by, [this, id, ttl, counted_from, done = std::move(done)](auto answers) {
+    done(read_extensions(id, ttl, counted_from, answers));
+  });
+}
+
+result<renewal> redlock_lock::read_extensions(const core::owner_id& id, core::duration ttl,
+                                              core::time_point counted_from,
+                                              const gather::answers& answers) {
   std::vector<extension> said(answers.size());
   failure why{errc::outcome_unknown, "too few nodes answered", {}};
   for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -1,9 +1,10 @@
-#include "stores/redlock/line.hpp"
+#include "stores/redlock/node_connection.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/acquire_machine.hpp"
+#include "core/planted.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "stores/redis/server_error.hpp"
@@ -43,40 +44,45 @@ bool was_cut_off(const result<redis::reply>& answer) {
                      answer.error().code == errc::outcome_unknown);
 }
 
-line::line(std::shared_ptr<redis::dialer> to, core::duration reply_patience,
-           std::shared_ptr<runtime::background> connecting, hooks tell)
+node_connection::node_connection(std::shared_ptr<redis::dialer> to, core::duration reply_patience,
+                                 std::shared_ptr<runtime::background> connecting, hooks tell)
     : dialer_{std::move(to)},
       reply_patience_{reply_patience},
       connecting_{std::move(connecting)},
       tell_{std::move(tell)},
       pace_{connect_pace, runtime::random_bits()} {}
 
-line::~line() { close(); }
+node_connection::~node_connection() { close(); }
 
-void line::close() {
+void node_connection::close() {
   std::shared_ptr<opened> open;
+  std::shared_ptr<opened> fresh;
   std::deque<queued> dropped;
   {
     lock held{m_};
     closed_ = true;
     down_ = true;
     open.swap(on_);
+    fresh.swap(greeted_);
     dropped.swap(queue_);
     owed_.clear();
     wake_all(held);
   }
-  if (open) open->to.break_off("the client is closed");
+  for (const auto& one : {open, fresh}) {
+    if (one) one->to.break_off("the client is closed");
+  }
   for (auto& one : dropped) {
     if (one.done) one.done(fail(errc::stopped, "the client is closed"));
   }
 }
 
-bool line::connecting() const {
+bool node_connection::connecting() const {
   const lock held{m_};
   return !on_ && !down_;
 }
 
-std::shared_ptr<redis::channel> line::current(const std::shared_ptr<runtime::wake_fd>& tell) {
+std::shared_ptr<redis::channel> node_connection::current(
+    const std::shared_ptr<runtime::wake_fd>& tell) {
   const lock held{m_};
   const bool waits = tell && !on_ && !closed_ && !down_;
   if (waits && std::find(wake_on_open_.begin(), wake_on_open_.end(), tell) == wake_on_open_.end()) {
@@ -86,14 +92,14 @@ std::shared_ptr<redis::channel> line::current(const std::shared_ptr<runtime::wak
 }
 
 // Under m_.
-void line::wake_all(lock& held) {
+void node_connection::wake_all(lock& held) {
   static_cast<void>(held);
   for (const auto& one : wake_on_open_)
     one->wake();
   wake_on_open_.clear();
 }
 
-void line::send(const request& what, on_reply done) {
+void node_connection::send(const request& what, on_reply done) {
   for (;;) {
     lock held{m_};
     if (closed_) {
@@ -124,11 +130,12 @@ void line::send(const request& what, on_reply done) {
   }
 }
 
-void line::send_for_sure(const request& what, core::time_point give_up, on_reply done) {
+void node_connection::send_for_sure(const request& what, core::time_point give_up, on_reply done) {
   send(what, owing(what, give_up, std::move(done)));
 }
 
-line::on_reply line::owing(const request& what, core::time_point give_up, on_reply done) {
+node_connection::on_reply node_connection::owing(const request& what, core::time_point give_up,
+                                                 on_reply done) {
   return [self = weak_from_this(), what, give_up,
           done = std::move(done)](result<redis::reply> answer) {
     const auto us = self.lock();
@@ -138,11 +145,15 @@ line::on_reply line::owing(const request& what, core::time_point give_up, on_rep
 }
 
 // Said again when the connection is made anew, or, if it is open, after a pause.
-void line::owe(owed what) {
+void node_connection::owe(owed what) {
+  if (core::planted(core::planted_bug::owed_release)) return;
   const auto now = runtime::now();
   const lock held{m_};
-  if (closed_ || what.give_up <= now) return;
-  if (owed_.size() >= owed_max) owed_.pop_front();
+  if (closed_ || what.give_up <= now) return core::note_dropped(what.what.sent({}));
+  if (owed_.size() >= owed_max) {
+    core::note_dropped(owed_.front().what.sent({}));
+    owed_.pop_front();
+  }
   owed_.push_back(std::move(what));
   if (!on_ || repeat_planned_) return;
   repeat_planned_ = connecting_->run_at(core::after(now, repeat_pause), [weak = weak_from_this()] {
@@ -150,7 +161,7 @@ void line::owe(owed what) {
   });
 }
 
-void line::repeat_owed() {
+void node_connection::repeat_owed() {
   std::shared_ptr<opened> on;
   std::deque<owed> now;
   {
@@ -164,16 +175,20 @@ void line::repeat_owed() {
   if (tell_.unread) tell_.unread();
 }
 
-void line::send_owed(const std::shared_ptr<opened>& on, const std::deque<owed>& all) {
+void node_connection::send_owed(const std::shared_ptr<opened>& on, const std::deque<owed>& all) {
   const auto now = runtime::now();
   for (const auto& one : all) {
+    if (one.give_up <= now) {
+      core::note_dropped(one.what.sent({}));
+      continue;
+    }
     auto done = owing(one.what, one.give_up, nullptr);
-    if (one.give_up > now && !post(on, one.what, done)) owe(one);
+    if (!post(on, one.what, done)) owe(one);
   }
 }
 
 // False, and `done` is as it was, if it could not be sent.
-bool line::post(const std::shared_ptr<opened>& on, const request& what, on_reply& done) {
+bool node_connection::post(const std::shared_ptr<opened>& on, const request& what, on_reply& done) {
   // Copied: a channel that breaks under a post drops what it was given.
   const auto position = on->to.post(
       what.sent(on->run_id),
@@ -183,8 +198,8 @@ bool line::post(const std::shared_ptr<opened>& on, const request& what, on_reply
   return position != 0;
 }
 
-void line::on_answer(const std::shared_ptr<opened>& on, const request& what, const on_reply& done,
-                     result<redis::reply> answer) {
+void node_connection::on_answer(const std::shared_ptr<opened>& on, const request& what,
+                                const on_reply& done, result<redis::reply> answer) {
   if (!answer) {
     lost(on);
     if (done) done(std::move(answer));
@@ -209,7 +224,7 @@ void line::on_answer(const std::shared_ptr<opened>& on, const request& what, con
 }
 
 // Once for each connection: the first to notice has it made anew.
-void line::lost(const std::shared_ptr<opened>& which) {
+void node_connection::lost(const std::shared_ptr<opened>& which) {
   lock held{m_};
   if (!which || on_ != which || closed_) return;
   on_.reset();
@@ -217,7 +232,7 @@ void line::lost(const std::shared_ptr<opened>& which) {
 }
 
 // Under m_.
-void line::start_connecting(lock& held, core::duration wait) {
+void node_connection::start_connecting(lock& held, core::duration wait) {
   static_cast<void>(held);
   if (under_way_ || closed_) return;
   under_way_ = true;
@@ -230,18 +245,71 @@ void line::start_connecting(lock& held, core::duration wait) {
   if (!planned) under_way_ = false;
 }
 
-void line::connect() {
+void node_connection::connect() {
   const auto until = core::after(runtime::now(), connect_patience);
-  auto over = redis::dial_now(*dialer_, until);
-  if (!over) return went_down(std::move(over.error()));
-  auto fresh = std::make_shared<opened>(std::move(*over), node(), reply_patience_);
-  auto run_id = tell_.prepare(fresh->to, until);
-  if (!run_id) return went_down(std::move(run_id.error()));
-  fresh->run_id = std::move(*run_id);
-  open(fresh);
+  dialer_->dial(until, [weak = weak_from_this(), until](auto over) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!over) return self->went_down(std::move(over.error()));
+    self->greet(std::move(*over), until);
+  });
 }
 
-void line::open(const std::shared_ptr<opened>& fresh) {
+void node_connection::greet(std::unique_ptr<runtime::stream> over, core::time_point until) {
+  const auto fresh = std::make_shared<opened>(std::move(over), node(), reply_patience_);
+  fresh->to.read_when_told(std::shared_ptr<redis::channel>{fresh, &fresh->to});
+  {
+    const lock held{m_};
+    if (closed_) return;
+    greeted_ = fresh;
+  }
+  static_cast<void>(
+      connecting_->run_at(until, [self = weak_from_this(), late = std::weak_ptr{fresh}] {
+        const auto us = self.lock();
+        const auto on = late.lock();
+        if (us && on) us->end_greeting(on);
+      }));
+  say_next(fresh, tell_.greet());
+  // Nobody else reads it yet; where the stream tells by itself, nobody has to.
+  if (fresh->to.fd() < 0) return;
+  while (is_greeted(fresh) && runtime::now() < until)
+    fresh->to.await(fresh->to.sent(), until);
+  end_greeting(fresh);
+}
+
+bool node_connection::is_greeted(const std::shared_ptr<opened>& fresh) const {
+  const lock held{m_};
+  return greeted_ == fresh;
+}
+
+// If it has not come to its end.
+void node_connection::end_greeting(const std::shared_ptr<opened>& fresh) {
+  if (is_greeted(fresh)) fresh->to.break_off("no answer in time");
+}
+
+void node_connection::say_next(const std::shared_ptr<opened>& fresh,
+                               const std::shared_ptr<greeting>& words) {
+  const auto next = words->next();
+  if (!next) {
+    fresh->run_id = words->run_id();
+    return open(fresh);
+  }
+  const auto sent = fresh->to.post(
+      *next, [self = weak_from_this(), on = std::weak_ptr{fresh}, words](auto answer) {
+        const auto us = self.lock();
+        const auto still = on.lock();
+        if (!us || !still) return;
+        if (!answer) return us->went_down(std::move(answer.error()));
+        if ((*answer)->type == redis::reply_kind::error) {
+          return us->went_down(redis::translate_error(redis::text_of(**answer), us->node()));
+        }
+        if (auto ok = words->on_answer(**answer); !ok) return us->went_down(std::move(ok.error()));
+        us->say_next(still, words);
+      });
+  if (sent == 0) went_down({errc::store_unreachable, "the connection was lost again", {}});
+}
+
+void node_connection::open(const std::shared_ptr<opened>& fresh) {
   lock held{m_};
   pace_.reset();
   for (;;) {
@@ -260,6 +328,7 @@ void line::open(const std::shared_ptr<opened>& fresh) {
     }
     held.lock();
   }
+  greeted_.reset();
   under_way_ = false;
   down_ = false;
   silent_ = false;
@@ -270,11 +339,13 @@ void line::open(const std::shared_ptr<opened>& fresh) {
   if (tell_.unread) tell_.unread();
 }
 
-void line::went_down(failure why) {
+void node_connection::went_down(failure why) {
   if (why.code == errc::outcome_unknown) why.code = errc::store_unreachable;
   std::deque<queued> waiting;
   {
     lock held{m_};
+    if (closed_) return;
+    greeted_.reset();
     under_way_ = false;
     down_ = true;
     last_failure_ = why;
@@ -287,7 +358,7 @@ void line::went_down(failure why) {
   }
 }
 
-bool line::sweep() {
+bool node_connection::sweep() {
   std::shared_ptr<opened> on;
   {
     const lock held{m_};

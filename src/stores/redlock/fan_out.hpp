@@ -1,23 +1,24 @@
-// Requests to several nodes at once, whose answers one thread waits for.
+// Requests to several nodes at once, whose answers one caller waits for.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include <holdfast/result.hpp>
 
 #include "core/adaptive_spin.hpp"
 #include "core/types.hpp"
-#include "stores/redlock/line.hpp"
+#include "stores/redlock/node_connection.hpp"
+#include "stores/waiting.hpp"
 
 namespace holdfast::stores::redlock {
 
-// Thread-safe. Whether reading without sleeping pays, learnt from all rounds of a set: it does not
-// if answers take longer, or if the nodes need the core.
+// Thread-safe. Whether reading without sleeping pays, learnt from all fan-outs of a set: it does
+// not if answers take longer, or if the nodes need the core.
 class polling {
  public:
   explicit polling(core::duration at_most) : at_most_{at_most} {}
@@ -31,30 +32,31 @@ class polling {
   core::adaptive_spin judge_;  // protected by m_
 };
 
-// What a round does about nodes that do not answer in `node_timeout`, or did not the last time.
+// What a fan-out does about nodes that do not answer in `node_timeout`, or did not the last time.
 enum class silent_nodes {
   skipped,  // waits for the others, if they are a majority
   awaited,  // waits as long as it is told to wait in all
 };
 
-// Thread-safe. The thread that waits reads all nodes' connections itself; if another thread reads
-// its answers, because it shares the connections, that one takes them in and rings.
+// Thread-safe, but for waiting, which is one caller's. A thread that waits reads all nodes'
+// connections itself; if another thread reads its answers, because it shares the connections, that
+// one takes them in and wakes it.
 //
-// Answers are taken in by whoever reads them, also long after the wait is over: it is kept alive
-// by what it has sent.
-class round : public std::enable_shared_from_this<round> {
+// Answers are taken in by whoever reads them, also long after the wait is over: a fan-out is kept
+// alive by what it has sent.
+class fan_out : public waiting, public std::enable_shared_from_this<fan_out> {
  public:
-  using lines = std::vector<std::shared_ptr<line>>;
+  using connections = std::vector<std::shared_ptr<node_connection>>;
 
-  // `polling`: whether to read for a moment before sleeping; null: never.
-  round(lines to, core::duration node_timeout, std::shared_ptr<polling> how,
-        silent_nodes are = silent_nodes::skipped);
-  round(const round&) = delete;
-  round& operator=(const round&) = delete;
-  virtual ~round() = default;
+  // `how`: whether to read for a moment before sleeping; null: never.
+  fan_out(connections to, core::duration node_timeout, std::shared_ptr<polling> how,
+          silent_nodes are = silent_nodes::skipped);
 
-  // Returns when it is decided, at the latest shortly after `until`.
-  void wait(core::time_point until);
+  // Calls `done` when it is decided, at the latest shortly after `until`. Once.
+  void when_decided(core::time_point until, caller& by, std::function<void()> done);
+
+  void wait() override;
+  void watch(timers& by) override;
 
  protected:
   // Each is called from any thread, never under a lock of ours.
@@ -63,41 +65,49 @@ class round : public std::enable_shared_from_this<round> {
   virtual void on_give_up() = 0;
   [[nodiscard]] virtual bool decided() = 0;
   [[nodiscard]] virtual bool waits_for(std::size_t node) = 0;
-  // Whether nothing is decided before all of those have answered.
+  // True if nothing is decided before all of those have answered.
   [[nodiscard]] virtual bool waits_for_all() = 0;
 
   // `tag` comes back with the answer. Until `give_up`, if any, it is kept for a node that cannot be
-  // asked now, as line::send_for_sure().
+  // asked now, as node_connection::send_for_sure().
   void send(std::size_t node, const request& what, std::uint64_t tag,
             std::optional<core::time_point> give_up = {});
-  [[nodiscard]] const lines& all() const noexcept { return lines_; }
+  [[nodiscard]] const connections& all() const noexcept { return connections_; }
 
  private:
   void arrived(std::size_t node, std::uint64_t tag, result<redis::reply> answer);
-  void notice_silence(core::time_point now, core::time_point& earliest);
-  void read_for_a_moment(core::time_point until);
+  [[nodiscard]] core::time_point notice_silence(core::time_point now);
+  void read_for_a_moment();
   void read_all();
+  void sleep_until_one_answers(core::time_point due);
+  void look_at_the_time();
 
-  const lines lines_;
+  const connections connections_;
   const core::duration node_timeout_;
   const std::shared_ptr<polling> polling_;
   const silent_nodes silent_;
   std::vector<std::atomic<core::duration::rep>> sent_at_;
-  std::shared_ptr<runtime::wake_fd> owner_;  // set before anything is sent
+  const std::shared_ptr<runtime::wake_fd> owner_;  // wakes the thread that waits
   std::atomic<bool> sleeping_{false};
+
+  // The caller's.
+  core::time_point until_{};
+  std::function<void()> done_;                // while somebody waits
+  timers* timers_ = nullptr;                  // while somebody waits by events
+  std::optional<core::time_point> looks_at_;  // the next look at the time that is planned
 };
 
 // The same question to every node, and what each answered.
-class question final : public round {
+class gather final : public fan_out {
  public:
   using answers = std::vector<std::optional<result<redis::reply>>>;
 
-  using round::round;
+  using fan_out::fan_out;
   void ask(std::size_t node, const request& what, std::optional<core::time_point> give_up = {});
   // Waits for those who were asked, or only for so many answers that are `good`. Once.
   using quality = std::function<bool(const redis::reply_value&)>;
-  [[nodiscard]] answers gather(core::time_point until, std::size_t enough = SIZE_MAX,
-                               quality good = nullptr);
+  void collect(core::time_point until, caller& by, std::function<void(answers)> done,
+               std::size_t enough = SIZE_MAX, quality good = nullptr);
 
  private:
   void on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) override;
@@ -106,6 +116,7 @@ class question final : public round {
   bool decided() override;
   bool waits_for(std::size_t node) override;
   bool waits_for_all() override;
+  [[nodiscard]] answers take();
 
   struct place {
     bool open = false;

@@ -1,4 +1,4 @@
-#include "stores/redlock/sight.hpp"
+#include "stores/redlock/merged_status.hpp"
 
 #include <algorithm>
 #include <map>

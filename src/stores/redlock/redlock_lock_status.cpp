@@ -37,7 +37,8 @@ result<void> redlock_lock::break_with(fencing_token token, core::time_point unti
     if (holder && holder->token == token) owner = owner_in(one.value);
   }
   if (!owner) return fail(errc::not_held, "the lock has changed hands; nothing was changed");
-  auto said = release(*owner, until);
+  auto said = wait_here<result<removal>>(
+      [&](caller& by, auto done) { release(*owner, until, by, std::move(done)); });
   if (!said) return fail(std::move(said.error()));
   return {};
 }

@@ -6,7 +6,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <holdfast/result.hpp>
 
@@ -15,6 +17,7 @@
 #include "runtime/background.hpp"
 #include "runtime/wake_fd.hpp"
 #include "stores/redis/channel.hpp"
+#include "stores/redis/dialer.hpp"
 #include "stores/redis/link.hpp"
 
 namespace holdfast::stores::redlock {
@@ -44,8 +47,24 @@ class request {
   std::string bytes_;
 };
 
-// Whether a connection failed it: the node may not have got the request, and a repetition might.
+// True if a connection failed the request: the node may not have got it, and a repetition might.
 [[nodiscard]] bool was_cut_off(const result<redis::reply>& answer);
+
+// What is said on a fresh connection before anything else, one request after the other.
+class greeting {
+ public:
+  greeting() = default;
+  greeting(const greeting&) = delete;
+  greeting& operator=(const greeting&) = delete;
+  virtual ~greeting() = default;
+
+  // The next request; nothing: all is said.
+  [[nodiscard]] virtual std::optional<std::string> next() = 0;
+  // The answer to it. A failure: the connection is of no use.
+  [[nodiscard]] virtual result<void> on_answer(const redis::reply_value& answer) = 0;
+  // Of the server, once all is said.
+  [[nodiscard]] virtual const std::string& run_id() const = 0;
+};
 
 // Thread-safe. Nothing here blocks, so that a node that is dead or hung costs its callers nothing.
 //
@@ -55,32 +74,28 @@ class request {
 // | connecting | sent when it is open; failed when that fails | no         |
 // | down       | fails at once; tried again in the background | yes        |
 // | closed     | fails at once                               | yes        |
-class line : public std::enable_shared_from_this<line> {
+class node_connection : public std::enable_shared_from_this<node_connection> {
  public:
   // Requests that wait for a connection that is being made; beyond it they fail.
   static constexpr std::size_t queued_max = 1024;
   // Releases kept for a node that is down; beyond it the oldest is left to its TTL.
   static constexpr std::size_t owed_max = 4096;
-  // Connecting and logging in: longer than an answer may take, for it is several.
+  // Connecting and the greeting: longer than an answer may take, for it is several.
   static constexpr core::duration connect_patience = std::chrono::milliseconds{500};
 
   using on_reply = redis::channel::on_reply;
-  // Runs on a fresh connection before anything else is sent on it, in the background; gives the
-  // server's run_id.
-  using preparation =
-      std::function<result<std::string>(redis::channel& fresh, core::time_point until)>;
   struct hooks {
-    preparation prepare;
+    std::function<std::unique_ptr<greeting>()> greet;
     std::function<void()> opened;
     std::function<void()> unread;  // replies that nobody waits for: sweep() soon
   };
 
   // `reply_patience`: without a reply for so long, the connection is made anew.
-  line(std::shared_ptr<redis::dialer> to, core::duration reply_patience,
-       std::shared_ptr<runtime::background> connecting, hooks tell);
-  line(const line&) = delete;
-  line& operator=(const line&) = delete;
-  ~line();
+  node_connection(std::shared_ptr<redis::dialer> to, core::duration reply_patience,
+                  std::shared_ptr<runtime::background> connecting, hooks tell);
+  node_connection(const node_connection&) = delete;
+  node_connection& operator=(const node_connection&) = delete;
+  ~node_connection();
 
   // `done` is called once, by whoever reads the reply, or at once. An error reply is a failure.
   void send(const request& what, on_reply done);
@@ -92,8 +107,8 @@ class line : public std::enable_shared_from_this<line> {
   [[nodiscard]] bool doubtful() const noexcept { return silent_ || down_; }
   [[nodiscard]] bool connecting() const;
   void mark_silent() noexcept { silent_ = true; }
-  // The connection, to be polled and swept; none if it is not open, and then `tell` (if any) rings
-  // when that changes.
+  // The connection, to be polled and swept; none if it is not open, and then `tell` (if any) is
+  // woken when that changes.
   [[nodiscard]] std::shared_ptr<redis::channel> current(
       const std::shared_ptr<runtime::wake_fd>& tell = {});
   // Reads what has come. True while there is more to come.
@@ -115,7 +130,6 @@ class line : public std::enable_shared_from_this<line> {
   };
   using lock = std::unique_lock<std::mutex>;
 
-  [[nodiscard]] on_reply owing(const request& what, core::time_point give_up, on_reply done);
   // A connection, and whose it is.
   struct opened {
     opened(std::unique_ptr<runtime::stream> over, const std::string& node,
@@ -124,6 +138,7 @@ class line : public std::enable_shared_from_this<line> {
     redis::channel to;
     std::string run_id{};
   };
+  [[nodiscard]] on_reply owing(const request& what, core::time_point give_up, on_reply done);
   bool post(const std::shared_ptr<opened>& on, const request& what, on_reply& done);
   void on_answer(const std::shared_ptr<opened>& on, const request& what, const on_reply& done,
                  result<redis::reply> answer);
@@ -133,6 +148,10 @@ class line : public std::enable_shared_from_this<line> {
   void lost(const std::shared_ptr<opened>& which);
   void start_connecting(lock& held, core::duration wait);
   void connect();
+  void greet(std::unique_ptr<runtime::stream> over, core::time_point until);
+  [[nodiscard]] bool is_greeted(const std::shared_ptr<opened>& fresh) const;
+  void end_greeting(const std::shared_ptr<opened>& fresh);
+  void say_next(const std::shared_ptr<opened>& fresh, const std::shared_ptr<greeting>& words);
   void open(const std::shared_ptr<opened>& fresh);
   void went_down(failure why);
   void wake_all(lock& held);
@@ -147,13 +166,13 @@ class line : public std::enable_shared_from_this<line> {
   mutable std::mutex m_;
   // Protected by m_.
   std::shared_ptr<opened> on_;
-  bool under_way_ = false;       // a connection is being made, or planned
-  bool repeat_planned_ = false;  // of what is owed
+  std::shared_ptr<opened> greeted_;  // while it is
+  bool under_way_ = false;           // a connection is being made, or planned
+  bool repeat_planned_ = false;      // of what is owed
   bool closed_ = false;
   std::deque<queued> queue_;
   std::deque<owed> owed_;
-  std::vector<std::shared_ptr<runtime::wake_fd>>
-      wake_on_open_;  // of threads that wait for it to open
+  std::vector<std::shared_ptr<runtime::wake_fd>> wake_on_open_;  // of threads that wait for that
   core::backoff pace_;
   failure last_failure_;
 };

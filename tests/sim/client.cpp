@@ -1,0 +1,103 @@
+#include "sim/client.hpp"
+
+#include <algorithm>
+
+#include "core/quorum_machine.hpp"
+#include "sim/stream.hpp"
+#include "stores/redis/redis_store.hpp"
+#include "stores/redlock/redlock_lock.hpp"
+#include "stores/redlock/redlock_store.hpp"
+
+namespace holdfast::sim {
+
+namespace {
+
+using stores::redis::endpoint;
+
+std::unique_ptr<stores::store> make_store(network& net, process& in,
+                                          const std::vector<std::unique_ptr<node>>& nodes,
+                                          const plan& the,
+                                          const std::shared_ptr<runtime::background>& background) {
+  const auto dial = [&net, &in, &nodes](const endpoint& to) {
+    const auto found = std::find_if(nodes.begin(), nodes.end(),
+                                    [&](const auto& one) { return one->name == to.node; });
+    return std::make_shared<sim_dialer>(net, in, **found);
+  };
+  if (the.store == store_kind::redlock) {
+    auto config = quorum_config(nodes, the);
+    config.make_dialer = dial;
+    return stores::redlock::make_redlock_store(std::move(config), background);
+  }
+  stores::redis::redis_config config;
+  config.server.node = nodes[0]->name;
+  config.make_dialer = dial;
+  return stores::redis::make_redis_store(std::move(config), background);
+}
+
+const stores::redlock::redlock_lock& on_quorum(const stores::store_lock& lock) {
+  return static_cast<const stores::redlock::redlock_lock&>(lock);
+}
+
+}  // namespace
+
+stores::redlock::redlock_config quorum_config(const std::vector<std::unique_ptr<node>>& nodes,
+                                              const plan& the) {
+  stores::redlock::redlock_config config;
+  for (const auto& one : nodes)
+    config.nodes.push_back({one->name, {}, {}, {}, 0, false});
+  config.node_timeout = the.node_timeout;
+  config.max_ttl = the.max_ttl;
+  return config;
+}
+
+client::client(network& net, process& in, const std::vector<std::unique_ptr<node>>& nodes,
+               const plan& the)
+    : is_quorum_{the.store == store_kind::redlock},
+      in_{in},
+      life_{in.life()},
+      nodes_{nodes},
+      background_{std::make_shared<runtime::background>(1)},
+      store_{make_store(net, in, nodes, the, background_)} {
+  store_->on_events({});
+  for (std::size_t i = 0; i < locks_max; ++i)
+    locks_[i] = *store_->open(keys_of(i).lock);
+}
+
+// Its process is gone, or the world ends: nothing that it would still do counts.
+client::~client() {
+  background_->stop();
+  store_->close();
+}
+
+bool client::may_arrive_late(const core::owner_id& id) const {
+  return in_.life() == life_ && in_.traffic.may_arrive(id);
+}
+
+// Of a quorum it is sure of a majority only: elsewhere it may still arrive.
+bool client::withdrawn_for_good(const core::owner_id& id) const {
+  return !is_quorum_ || !may_arrive_late(id);
+}
+
+// A node that has lost something since does not vote: to others it is as if it still had the lock.
+bool client::has_at_store(std::size_t which, const core::owner_id& id) {
+  const auto& key = keys_of(which).lock;
+  const auto having = std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& one) {
+    return one->owner_of(key) == id || (is_quorum_ && one->excused());
+  });
+  return static_cast<std::size_t>(having) >= core::majority_of(nodes_.size());
+}
+
+bool client::gave_back(std::size_t which, const core::owner_id& id) const {
+  const auto& sent = in_.traffic;
+  return is_quorum_ && sent.knows(id) && !sent.may_linger(id) &&
+         !on_quorum(*locks_[which]).holds(id);
+}
+
+bool client::left_line(std::string_view waiter) const {
+  const auto id = core::owner_id::parse(waiter.substr(0, core::owner_id::digits));
+  const auto& sent = in_.traffic;
+  return is_quorum_ && id && sent.knows_waiter(*id) && !sent.may_linger(*id) &&
+         !on_quorum(*locks_[0]).has_waiter(*id);
+}
+
+}  // namespace holdfast::sim

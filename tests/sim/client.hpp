@@ -1,0 +1,54 @@
+// One client, in one life of one process: a shipped store over the simulated network.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sim/lock_script.hpp"
+#include "sim/network.hpp"
+#include "sim/plan.hpp"
+#include "stores/redlock/redlock_store.hpp"
+#include "stores/store.hpp"
+
+namespace holdfast::sim {
+
+// A quorum's configuration, as all its clients have it.
+[[nodiscard]] stores::redlock::redlock_config quorum_config(
+    const std::vector<std::unique_ptr<node>>& nodes, const plan& the);
+
+class client {
+ public:
+  client(network& net, process& in, const std::vector<std::unique_ptr<node>>& nodes,
+         const plan& the);
+  client(const client&) = delete;
+  client& operator=(const client&) = delete;
+  ~client();
+
+  [[nodiscard]] stores::store_lock& lock(std::size_t which) { return *locks_[which]; }
+  [[nodiscard]] stores::store& store() noexcept { return *store_; }
+
+  // True if an ask by this id was sent and never answered: it may still arrive.
+  [[nodiscard]] bool may_arrive_late(const core::owner_id& id) const;
+  // True if an attempt that was withdrawn for sure is never at any node again.
+  [[nodiscard]] bool withdrawn_for_good(const core::owner_id& id) const;
+  // As seen from outside: the store has the lock for this id.
+  [[nodiscard]] bool has_at_store(std::size_t which, const core::owner_id& id);
+  // Of a quorum: this client asked by this id, does not want the lock any more, and has seen to it
+  // that every node hears so.
+  [[nodiscard]] bool gave_back(std::size_t which, const core::owner_id& id) const;
+  // Of a quorum: this was a waiter of its, and every node has heard, or will, that it is none now.
+  [[nodiscard]] bool left_line(std::string_view waiter) const;
+
+ private:
+  const bool is_quorum_;
+  process& in_;
+  const unsigned life_;
+  const std::vector<std::unique_ptr<node>>& nodes_;
+  const std::shared_ptr<runtime::background> background_;
+  std::unique_ptr<stores::store> store_;
+  std::array<std::shared_ptr<stores::store_lock>, locks_max> locks_;
+};
+
+}  // namespace holdfast::sim

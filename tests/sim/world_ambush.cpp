@@ -106,6 +106,9 @@ void world::spring(node& at, process& from, const script_request& what, const re
       ambush_.awaits = stage::for_survey;
       time.at(soon(heard_late), [this] { net_.let_go(); });
       ambush_.wait_over = time.now() + the.max_ttl.count();
+      if (the.slow_boots > 0 && random_.chance(400)) {
+        time.at(soon(heard_late), [this, &at] { step_clock(at, the.max_ttl.count()); });
+      }
       return;
     case stage::for_survey:
       if (time.now() < ambush_.wait_over) return;

@@ -290,23 +290,28 @@ void node_connection::end_greeting(const std::shared_ptr<opened>& fresh) {
 void node_connection::say_next(const std::shared_ptr<opened>& fresh,
                                const std::shared_ptr<greeting>& words) {
   const auto next = words->next();
-  if (!next) {
+  if (next.empty()) {
     fresh->run_id = words->run_id();
     return open(fresh);
   }
-  const auto sent = fresh->to.post(
-      *next, [self = weak_from_this(), on = std::weak_ptr{fresh}, words](auto answer) {
-        const auto us = self.lock();
-        const auto still = on.lock();
-        if (!us || !still) return;
-        if (!answer) return us->went_down(std::move(answer.error()));
-        if ((*answer)->type == redis::reply_kind::error) {
-          return us->went_down(redis::translate_error(redis::text_of(**answer), us->node()));
-        }
-        if (auto ok = words->on_answer(**answer); !ok) return us->went_down(std::move(ok.error()));
-        us->say_next(still, words);
-      });
-  if (sent == 0) went_down({errc::store_unreachable, "the connection was lost again", {}});
+  fresh->unanswered = next.size();
+  const auto answered = [self = weak_from_this(), on = std::weak_ptr{fresh}, words](auto answer) {
+    const auto us = self.lock();
+    const auto still = on.lock();
+    if (!us || !still || !us->is_greeted(still)) return;  // it has failed already
+    if (!answer) return us->went_down(std::move(answer.error()));
+    if ((*answer)->type == redis::reply_kind::error) {
+      return us->went_down(redis::translate_error(redis::text_of(**answer), us->node()));
+    }
+    if (auto ok = words->on_answer(**answer); !ok) return us->went_down(std::move(ok.error()));
+    if (--still->unanswered == 0) us->say_next(still, words);
+  };
+  for (const auto& one : next) {
+    if (fresh->to.post(one, answered) != 0) continue;
+    if (is_greeted(fresh))
+      went_down({errc::store_unreachable, "the connection was lost again", {}});
+    return;
+  }
 }
 
 void node_connection::open(const std::shared_ptr<opened>& fresh) {

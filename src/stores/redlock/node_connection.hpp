@@ -50,7 +50,7 @@ class request {
 // True if a connection failed the request: the node may not have got it, and a repetition might.
 [[nodiscard]] bool was_cut_off(const result<redis::reply>& answer);
 
-// What is said on a fresh connection before anything else, one request after the other.
+// What is said on a fresh connection before anything else.
 class greeting {
  public:
   greeting() = default;
@@ -58,9 +58,9 @@ class greeting {
   greeting& operator=(const greeting&) = delete;
   virtual ~greeting() = default;
 
-  // The next request; nothing: all is said.
-  [[nodiscard]] virtual std::optional<std::string> next() = 0;
-  // The answer to it. A failure: the connection is of no use.
+  // What to send next, all at once; nothing: all is said.
+  [[nodiscard]] virtual std::vector<std::string> next() = 0;
+  // The answers, in order. A failure: the connection is of no use.
   [[nodiscard]] virtual result<void> on_answer(const redis::reply_value& answer) = 0;
   // Of the server, once all is said.
   [[nodiscard]] virtual const std::string& run_id() const = 0;
@@ -137,6 +137,7 @@ class node_connection : public std::enable_shared_from_this<node_connection> {
         : to{std::move(over), node, core::duration::zero(), reply_patience} {}
     redis::channel to;
     std::string run_id{};
+    std::size_t unanswered = 0;  // of the greeting
   };
   [[nodiscard]] on_reply owing(const request& what, core::time_point give_up, on_reply done);
   bool post(const std::shared_ptr<opened>& on, const request& what, on_reply& done);

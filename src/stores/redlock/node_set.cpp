@@ -85,17 +85,19 @@ class node_set::first_words final : public greeting {
  public:
   first_words(node_set& of, std::size_t node) : of_{of}, node_{node} {}
 
-  std::optional<std::string> next() override {
-    if (said_ == 0) return info_command();
-    if (said_ <= loaded_.size()) {
+  std::vector<std::string> next() override {
+    if (said_ == 0) return {info_command()};
+    if (said_ > 1) return {};
+    std::vector<std::string> all;
+    for (const auto* script : {&scripts::acquire, &scripts::raise, &scripts::release}) {
       command load{3};
-      load.arg("SCRIPT").arg("LOAD").arg(loaded_[said_ - 1]->source);
-      return load.bytes();
+      all.push_back(load.arg("SCRIPT").arg("LOAD").arg(script->source).bytes());
     }
-    if (said_ > loaded_.size() + 1) return std::nullopt;
     const auto look =
         as_request(look_script(of_.identity_, node_, runtime::wall_ms(), with_counters::no));
-    return look.as_source(run_id_);
+    all.push_back(look.as_source(run_id_));
+    looks_at_ = all.size();
+    return all;
   }
   result<void> on_answer(const redis::reply_value& answer) override {
     const auto at = said_++;
@@ -103,7 +105,7 @@ class node_set::first_words final : public greeting {
       auto run_id = of_.check_identity(node_, answer);
       if (!run_id) return fail(std::move(run_id.error()));
       run_id_ = std::move(*run_id);
-    } else if (at > loaded_.size() &&
+    } else if (at == looks_at_ &&
                core::has_to_wait(read_standing(answer, of_.config.epoch).report)) {
       of_.look_after_nodes();
     }
@@ -114,18 +116,17 @@ class node_set::first_words final : public greeting {
  private:
   node_set& of_;
   const std::size_t node_;
-  const std::array<const redis::scripts::script*, 3> loaded_{&scripts::acquire, &scripts::raise,
-                                                             &scripts::release};
-  std::size_t said_ = 0;
+  std::size_t said_ = 0;      // and answered
+  std::size_t looks_at_ = 0;  // which of them
   std::string run_id_;
 };
 
 // A fresh connection for renewals, which only wants to know whose it is.
 class node_set::first_words_of_renewals final : public greeting {
  public:
-  std::optional<std::string> next() override {
-    if (answered_) return std::nullopt;
-    return info_command();
+  std::vector<std::string> next() override {
+    if (answered_) return {};
+    return {info_command()};
   }
   result<void> on_answer(const redis::reply_value& answer) override {
     answered_ = true;

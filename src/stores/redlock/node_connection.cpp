@@ -272,8 +272,10 @@ void node_connection::greet(std::unique_ptr<runtime::stream> over, core::time_po
   say_next(fresh, tell_.greet());
   // Nobody else reads it yet; where the stream tells by itself, nobody has to.
   if (fresh->to.fd() < 0) return;
+  // One reply after the other: a thread that waits for the last of several lets the socket sleep
+  // through short ones, and goes on doing so.
   while (is_greeted(fresh) && runtime::now() < until)
-    fresh->to.await(fresh->to.sent(), until);
+    fresh->to.await(fresh->to.sent() - fresh->unanswered + 1, until);
   end_greeting(fresh);
 }
 

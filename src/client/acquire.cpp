@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "client/client_state.hpp"
+#include "core/passing.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/sleep.hpp"

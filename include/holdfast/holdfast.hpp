@@ -8,6 +8,7 @@
 #include <holdfast/guarantees.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/local.hpp>
+#include <holdfast/loss.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>

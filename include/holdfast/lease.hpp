@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <holdfast/export.hpp>
+#include <holdfast/loss.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/token.hpp>
 
@@ -16,17 +17,6 @@ namespace holdfast {
 namespace detail {
 class lease_state;
 }
-
-enum class loss {
-  none,
-  expired,      ///< the store could not be reached in time to renew, or renewal is off
-  deleted,      ///< the lock's key is gone: deleted, evicted, flushed, or expired early
-  taken,        ///< somebody else holds the lock
-  max_hold,     ///< held for as long as lock_options::max_hold allows
-  no_progress,  ///< lease::progress() was not called in time
-  session,      ///< the store ended our session
-};
-[[nodiscard]] HOLDFAST_API std::string_view to_string(loss why) noexcept;
 
 // What is needed to take a lease up again in another process: see lease::detach().
 struct lease_ticket {

@@ -5,6 +5,7 @@
 
 #include "runtime/background.hpp"
 #include "stores/redis/link.hpp"
+#include "stores/redis/promises.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::stores::redis {
@@ -14,7 +15,7 @@ struct redis_config {
   link_limits limits;
   std::string prefix;
   bool share_with_foreign = false;  // leave the lock free now and then, for clients that poll
-  guarantees promises;
+  guarantees promises = promises_of_server(reach::network);
 };
 
 [[nodiscard]] std::unique_ptr<store> make_redis_store(

@@ -16,4 +16,5 @@
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>
 #include <holdfast/token.hpp>
+#include <holdfast/untrusted.hpp>
 #include <holdfast/version.hpp>

@@ -5,6 +5,7 @@
 
 #include "client/client_state.hpp"
 #include "client/lease_state.hpp"
+#include "client/value_or_throw.hpp"
 
 namespace holdfast {
 
@@ -65,7 +66,7 @@ std::stop_token lease::lost() const { return inert(state_) ? std::stop_token{} :
 loss lease::why_lost() const noexcept { return inert(state_) ? loss::none : state_->why_lost(); }
 
 result<void> lease::renew() {
-  if (inert(state_)) return fail(inert_failure(state_));
+  if (inert(state_)) return detail::fail(inert_failure(state_));
   return state_->renew();
 }
 
@@ -74,15 +75,13 @@ void lease::progress() noexcept {
 }
 
 result<void> lease::release() {
-  if (inert(state_)) return fail(inert_failure(state_));
+  if (inert(state_)) return detail::fail(inert_failure(state_));
   return state_->release();
 }
 
 lease_ticket lease::detach() {
   if (inert(state_)) throw error{inert_failure(state_)};
-  auto ticket = state_->detach();
-  if (!ticket) throw error{std::move(ticket.error())};
-  return std::move(*ticket);
+  return detail::value_or_throw(state_->detach());
 }
 
 }  // namespace holdfast

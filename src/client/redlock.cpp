@@ -9,6 +9,8 @@ namespace holdfast::redlock {
 
 namespace {
 
+using detail::fail;
+
 result<stores::redlock::redlock_config> set_of(std::string_view url) {
   const auto parsed = detail::parse_url(url);
   if (!parsed) return fail(parsed.error());

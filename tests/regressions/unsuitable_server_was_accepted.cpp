@@ -41,7 +41,7 @@ std::string refused_for(const redlock_nodes& set) {
   EXPECT_TRUE(c.mutex("orders").try_acquire(patience)) << "the others are a majority";
   std::string said;
   EXPECT_TRUE(eventually([&] {
-    said = c.status("orders").nodes.at(2).said;
+    said = c.status("orders").nodes.at(2).reason;
     return !said.empty();
   }));
   return said;

@@ -13,6 +13,8 @@
 
 namespace holdfast::sim {
 
+using detail::fail;
+
 // A connection that carries requests. One on which an answer failed to come is suspect: nothing
 // new is sent there, but what it still says is heard.
 class channel_model {

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 TEST(Promises, OfAServerOnTheNetworkReachOtherHosts) {
   const auto promised = promises_of_server(reach::network);
-  EXPECT_EQ(promised.kept_on, guarantees::copies::single);
+  EXPECT_EQ(promised.storage, guarantees::storage_kind::single);
   EXPECT_TRUE(promised.shared_between_hosts);
   EXPECT_FALSE(promised.lock_survives_server_crash);
 }

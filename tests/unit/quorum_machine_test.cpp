@@ -324,8 +324,8 @@ TEST(QuorumAcquire, ErrorSaysWhatEachNodeSaid) {
             "n5: no answer in 50 ms");
   EXPECT_EQ(why.code, errc::store_loading) << "with n4 three nodes vote";
   ASSERT_EQ(why.nodes.size(), 5U);
-  EXPECT_EQ(why.nodes[0].said, "granted");
-  EXPECT_EQ(why.nodes[4].said, "no answer in 50 ms");
+  EXPECT_EQ(why.nodes[0].answer, "granted");
+  EXPECT_EQ(why.nodes[4].answer, "no answer in 50 ms");
 }
 
 TEST(QuorumAcquire, ErrorSaysOnceWhatSeveralNodesSaid) {

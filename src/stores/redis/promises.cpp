@@ -4,7 +4,7 @@ namespace holdfast::stores::redis {
 
 guarantees promises_of_server(reach from) {
   guarantees all;
-  all.kept_on = guarantees::copies::single;
+  all.storage = guarantees::storage_kind::single;
   all.shared_between_processes = true;
   all.shared_between_hosts = from == reach::network;
   all.tokens_survive_data_loss = true;

@@ -70,8 +70,8 @@ int show_nodes(const redlock_options& options) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& one : *nodes) {
     all_vote = all_vote && one.votes;
-    text += fmt::format("{}  {}\n", one.node, one.said);
-    list.push_back({{"node", one.node}, {"votes", one.votes}, {"said", one.said}});
+    text += fmt::format("{}  {}\n", one.node, one.description);
+    list.push_back({{"node", one.node}, {"votes", one.votes}, {"said", one.description}});
   }
   if (!print(options.json ? list.dump() + "\n" : text)) return exit_code::io;
   return all_vote ? exit_code::ok : exit_code::refused;

@@ -6,8 +6,11 @@
 #include <string_view>
 
 #include <holdfast/error.hpp>
+#include <holdfast/untrusted.hpp>
 
 namespace holdfast::cli {
+
+using untrusted::escape;
 
 // `text` is shown as it is: escape() whatever in it came from elsewhere.
 void say(std::string_view text) noexcept;

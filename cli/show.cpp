@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "duration.hpp"
+#include "say.hpp"
 
 namespace holdfast::cli {
 namespace {
@@ -29,7 +30,7 @@ std::string show_remaining(const lock_status& status) {
 std::size_t held_on(const lock_status& status) {
   return static_cast<std::size_t>(
       std::count_if(status.nodes.begin(), status.nodes.end(),
-                    [](const auto& one) { return one.is == lock_on_node::state::held; }));
+                    [](const auto& one) { return one.status == lock_on_node::state::held; }));
 }
 
 row cells(const lock_status& status) {
@@ -107,7 +108,7 @@ std::string show_holder(const lock_on_node& of) {
     text = fmt::format("{} pid {}, token {}", escape(of.holder->host), of.holder->pid,
                        to_string(of.holder->token));
   } else {
-    text = escape(of.said);
+    text = escape(of.reason);
   }
   return text + (of.remaining ? ", " + show_duration(*of.remaining) + " left" : ", never expires");
 }
@@ -119,7 +120,7 @@ struct node_words {
 };
 node_words describe(const lock_on_node& of) {
   using state = lock_on_node::state;
-  switch (of.is) {
+  switch (of.status) {
     case state::held:
       return {"held", "held by " + show_holder(of)};
     case state::other:
@@ -128,14 +129,14 @@ node_words describe(const lock_on_node& of) {
       return {"free", "free"};
     case state::quarantined: {
       const auto rest = of.remaining ? " for " + show_duration(*of.remaining) : std::string{};
-      return {"in quarantine" + rest, "in quarantine" + rest + ": " + escape(of.said)};
+      return {"in quarantine" + rest, "in quarantine" + rest + ": " + escape(of.reason)};
     }
     case state::refused:
-      return {"refused", "refused: " + escape(of.said)};
+      return {"refused", "refused: " + escape(of.reason)};
     case state::unreachable:
       break;
   }
-  return {"unreachable", "unreachable: " + escape(of.said)};
+  return {"unreachable", "unreachable: " + escape(of.reason)};
 }
 
 }  // namespace
@@ -164,8 +165,8 @@ std::string show_nodes(const lock_status& status) {
   for (const auto& one : status.nodes) {
     const auto words = describe(one);
     rows.push_back({"  " + escape(one.node), words.in_full});
-    const bool agrees =
-        status.holder ? one.is == lock_on_node::state::held : one.is == lock_on_node::state::free;
+    const bool agrees = status.holder ? one.status == lock_on_node::state::held
+                                      : one.status == lock_on_node::state::free;
     if (!agrees) agreement += fmt::format("; {} {}", escape(one.node), words.in_short);
   }
   return agreement + "\n" + line_up(rows);
@@ -222,10 +223,10 @@ nlohmann::ordered_json to_json(const lock_status& status) {
   }
   for (const lock_on_node& one : status.nodes) {
     json["nodes"].push_back({{"node", escape(one.node)},
-                             {"state", to_string(one.is)},
+                             {"state", to_string(one.status)},
                              {"holder", holder_json(one.holder)},
                              {"remaining_ms", ms_json(one.remaining)},
-                             {"said", escape(one.said)}});
+                             {"said", escape(one.reason)}});
   }
   json["remaining_ms"] = ms_json(status.remaining);
   json["holder"] = holder_json(status.holder);

@@ -12,8 +12,8 @@ namespace {
 class logger final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& what) noexcept override {
-    if (what.what != holdfast::event::kind::lost) return;
-    std::cerr << "lost " << holdfast::escape(what.lock) << ": " << what.detail << '\n';
+    if (what.type != holdfast::event::kind::lost) return;
+    std::cerr << "lost " << holdfast::untrusted::escape(what.lock) << ": " << what.detail << '\n';
   }
 };
 

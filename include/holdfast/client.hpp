@@ -17,7 +17,8 @@ namespace holdfast {
 
 namespace detail {
 class client_state;
-}
+class client_access;
+}  // namespace detail
 
 // One owner of locks, on one store. Thread-safe; meant to be shared by a whole program. Mutexes and
 // leases keep what they need of it alive. Two clients are two owners, also in one process.
@@ -33,11 +34,20 @@ class client_state;
 // node_timeout, max_ttl (milliseconds) and epoch.
 // A client does no I/O until it is first used. After fork() it is inert in the child: every use
 // there throws errc::forked, destructors do nothing.
+//
+// A client starts threads when there is something for them to do; while there is nothing, they
+// sleep. The last of the client, its mutexes and its leases to be destroyed joins them. They have
+// the signal mask of the thread whose call started them.
+//
+//   2           from the first lease on: one watches the clock, one renews
+//   1 to 16     from the first lease on: stop callbacks of lease::lost()
+//   0 or 1      with an observer: events that happen in the background
+//   0 to 4      releases that are tried again, replies that no caller waits for
+//   0 to N + 2  redlock:// with N nodes: making connections
 class HOLDFAST_API client {
  public:
   // Throws errc::invalid_argument for a URL or option that makes no sense.
   explicit client(std::string_view url, client_options options = {});
-  explicit client(std::shared_ptr<detail::client_state> state) noexcept;  // for the store's tests
   client(const client&) = delete;
   client& operator=(const client&) = delete;
   client(client&&) noexcept;
@@ -65,6 +75,8 @@ class HOLDFAST_API client {
   void stop() noexcept;
 
  private:
+  friend class detail::client_access;  // makes clients on stores that have no URL
+  explicit client(std::shared_ptr<detail::client_state> state) noexcept;
   std::shared_ptr<detail::client_state> state_;
 };
 

@@ -1,22 +1,24 @@
 // What can go wrong, and what to do about it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include <holdfast/export.hpp>
+#include <holdfast/status.hpp>
 
 namespace holdfast {
 
 enum class errc {
-  timed_out = 1,      ///< the wait limit was reached and somebody else still held the lock
+  timed_out = 1,      ///< the wait is over and another holder still has the lock
   stopped,            ///< the stop token or client::stop() ended the wait; nothing is held
   lease_lost,         ///< the lease ended before this call: expired, broken or deleted
   outcome_unknown,    ///< no reply came; what was asked may have happened, for at most one TTL
   store_unreachable,  ///< no connection to the store, or it does not answer; nothing is held
   store_loading,      ///< the store is starting up and not ready
-  store_busy,         ///< the store is running somebody's long script
+  store_busy,         ///< the store is running a long script
   out_of_memory,      ///< the store has reached its memory limit and refuses writes
   read_only,          ///< the store is a replica, or refuses writes because it cannot persist
   not_authenticated,  ///< the store wants a password, or refused the one in the URL
@@ -48,10 +50,10 @@ enum class condition {
 [[nodiscard]] HOLDFAST_API std::error_code make_error_code(errc code) noexcept;
 [[nodiscard]] HOLDFAST_API std::error_condition make_error_condition(condition c) noexcept;
 
-// What one node of the store answered. `said` never holds a secret and is printable text.
+// What one node of the store answered: printable text that never holds a secret.
 struct node_answer {
   std::string node;  ///< host:port, or the path of a unix socket
-  std::string said;
+  std::string answer;
 };
 
 // A failure as a value: core, runtime and stores return it, the blocking API throws it as `error`.
@@ -59,12 +61,16 @@ struct failure {
   errc code{};
   std::string message;  ///< what happened and what to do; printable, never holds a secret
   std::vector<node_answer> nodes{};
+  // timed_out: who had the lock when the store was asked last. Empty if another thread of the same
+  // client had it, or if it was granted too late to be relied on.
+  std::optional<holdfast::holder> holder{};
 };
 
-// Thrown by the blocking API. Contention is not an error: try_acquire() returns an empty optional.
+// Thrown by the blocking API: a failure as an exception. try_acquire() does not throw it for
+// contention, but returns an empty optional.
 class HOLDFAST_API error : public std::system_error {
  public:
-  explicit error(failure what);
+  explicit error(failure why);
   ~error() override;
   error(const error&) = default;
   error& operator=(const error&) = default;
@@ -76,9 +82,13 @@ class HOLDFAST_API error : public std::system_error {
   // What each node of the store answered, where nodes were asked.
   [[nodiscard]] const std::vector<node_answer>& nodes() const noexcept { return nodes_; }
 
+  // Who has the lock, as failure::holder.
+  [[nodiscard]] const std::optional<holdfast::holder>& holder() const noexcept { return holder_; }
+
  private:
   std::string message_;
   std::vector<node_answer> nodes_;
+  std::optional<holdfast::holder> holder_;
 };
 
 }  // namespace holdfast

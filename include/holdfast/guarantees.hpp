@@ -7,13 +7,13 @@ namespace holdfast {
 
 struct guarantees {
   // Whose failure ends exclusion, beside clocks and pauses (docs/guarantees.md says it in full).
-  enum class copies {
+  enum class storage_kind {
     process,  ///< lives and dies with this process: for unit tests
     single,   ///< one server: exclusion ends if it loses its data while the lock is held
     quorum,   ///< a majority of independent servers must lose it
     session,  ///< a replicated log with sessions
   };
-  copies kept_on = copies::single;
+  storage_kind storage = storage_kind::single;
   bool shared_between_processes = false;
   bool shared_between_hosts = false;
   // Tokens go on increasing when the store comes back empty or with old data, if its clocks are

@@ -8,6 +8,7 @@
 #include <holdfast/guarantees.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/local.hpp>
+#include <holdfast/loss.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
@@ -15,4 +16,5 @@
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>
 #include <holdfast/token.hpp>
+#include <holdfast/untrusted.hpp>
 #include <holdfast/version.hpp>

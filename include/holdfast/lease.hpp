@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <holdfast/export.hpp>
+#include <holdfast/loss.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/token.hpp>
 
@@ -16,17 +17,6 @@ namespace holdfast {
 namespace detail {
 class lease_state;
 }
-
-enum class loss {
-  none,
-  expired,      ///< the store could not be reached in time to renew, or renewal is off
-  deleted,      ///< the lock's key is gone: deleted, evicted, flushed, or expired early
-  taken,        ///< somebody else holds the lock
-  max_hold,     ///< held for as long as lock_options::max_hold allows
-  no_progress,  ///< lease::progress() was not called in time
-  session,      ///< the store ended our session
-};
-[[nodiscard]] HOLDFAST_API std::string_view to_string(loss why) noexcept;
 
 // What is needed to take a lease up again in another process: see lease::detach().
 struct lease_ticket {
@@ -76,9 +66,9 @@ class HOLDFAST_API lease {
   [[nodiscard]] std::stop_token lost() const;
   [[nodiscard]] loss why_lost() const noexcept;
 
-  // Extends now, by hand. Strict: a lock that is gone or somebody else's is lost, never retaken.
+  // Extends now, by hand. Strict: a lock that is gone or has another holder is lost, never retaken.
   // errc::lease_lost; errc::outcome_unknown or store_unreachable leave the lease as it was.
-  result<void> renew();
+  [[nodiscard]] result<void> renew();
 
   // Says that work moves on, for leases with lock_options::progress_within. Cheap.
   void progress() noexcept;
@@ -86,9 +76,9 @@ class HOLDFAST_API lease {
   // Gives the lock back and waits for the answer. Ok: it was still ours to the end.
   // errc::lease_lost: it had ended before; if the store still has it for us, because it was our
   // clock that ended it, it is given back all the same, so call this when the work has stopped.
-  // errc::outcome_unknown: no answer came; the lock is free
-  // after at most one TTL, and the release goes on being tried for the release budget.
-  result<void> release();
+  // errc::outcome_unknown: no answer came; the lock is free after at most one TTL, and the release
+  // goes on being tried for the release budget.
+  [[nodiscard]] result<void> release();
 
   // Stops renewing without giving the lock back, and returns what mutex::adopt() needs. The lock
   // is free at most one TTL later if nobody adopts it. Throws errc::lease_lost if it has ended.

@@ -10,6 +10,7 @@
 #include <holdfast/export.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/result.hpp>
 
 namespace holdfast {
 
@@ -37,7 +38,7 @@ class HOLDFAST_API mutex {
 
   [[nodiscard]] const std::string& name() const noexcept;
 
-  // Asks once. Empty: somebody else holds it. Throws holdfast::error when the store cannot say.
+  // Asks once. Empty: another holder has it. Throws holdfast::error when the store cannot say.
   [[nodiscard]] std::optional<lease> try_acquire(const std::stop_token& stop = {});
 
   // Waits up to `wait` (zero or less: asks once; holdfast::forever: until stopped).
@@ -45,8 +46,16 @@ class HOLDFAST_API mutex {
   [[nodiscard]] std::optional<lease> try_acquire(any_nanoseconds wait,
                                                  const std::stop_token& stop = {});
 
-  // Waits up to the client's wait limit. Throws errc::timed_out, errc::stopped, or what went wrong.
+  // Waits as try_acquire() does, without `wait` up to the client's wait limit. Throws
+  // errc::timed_out, errc::stopped, or what went wrong. Of timed_out, error::holder() says who has
+  // the lock.
   [[nodiscard]] lease acquire(const std::stop_token& stop = {});
+  [[nodiscard]] lease acquire(any_nanoseconds wait, const std::stop_token& stop = {});
+
+  // The same without exceptions: what acquire() would throw is returned as a failure.
+  [[nodiscard]] result<lease> acquire_result(const std::stop_token& stop = {});
+  [[nodiscard]] result<lease> acquire_result(any_nanoseconds wait,
+                                             const std::stop_token& stop = {});
 
   // Takes up a lease that detach() let go of, here or in another process, by extending it.
   // Throws errc::lease_lost if it has ended.

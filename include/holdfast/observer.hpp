@@ -13,21 +13,22 @@ namespace holdfast {
 
 struct event {
   enum class kind {
-    waiting,         ///< somebody else holds the lock; this caller waits
-    acquired,        ///< `took` is the time from the call to the grant
-    released,        ///< `took` is how long it was held
-    renewed,         ///< `took` is the round trip
+    waiting,         ///< another holder has the lock; this caller waits
+    acquired,        ///< `duration` is the time from the call to the grant
+    released,        ///< `duration` is how long it was held
+    renewed,         ///< `duration` is the round trip
     renewal_failed,  ///< will be tried again until the deadline
-    lost,            ///< `detail` says why; told once for each lost lease
+    lost,            ///< `detail` says why, `duration` how long it was held; once for each lease
     failed,          ///< an acquisition or release failed; `code` and `detail` say how
     reconnected,     ///< a connection to the store was made anew
-    clock_stepped,   ///< the store's wall clock jumped against ours: keys may expire early or late
+    clock_stepped,   ///< the store's wall clock jumped by `duration` against ours: keys may expire
+                     ///< early or late
     misuse,          ///< unlock() of a mutex that this thread does not hold
   };
-  kind what{};
-  std::string_view lock{};  ///< raw bytes of the name: escape before showing. Valid for the call
+  kind type{};
+  std::string_view lock{};  ///< the name, untrusted bytes: untrusted::escape(). Valid for the call
   fencing_token token{};
-  std::chrono::nanoseconds took{};
+  std::chrono::nanoseconds duration{};
   errc code{};
   std::string_view detail{};  ///< printable, never a secret
 };
@@ -41,7 +42,7 @@ class HOLDFAST_API observer {
   observer(const observer&) = delete;
   observer& operator=(const observer&) = delete;
   virtual ~observer();
-  virtual void on_event(const event& what) noexcept = 0;
+  virtual void on_event(const event& e) noexcept = 0;
 };
 
 // Totals since the client was made, but for the two that say "now".

@@ -14,7 +14,7 @@ namespace holdfast::redlock {
 struct node_status {
   std::string node{};
   bool votes = false;
-  std::string said{};  ///< for a person
+  std::string description{};  ///< for a person
 };
 
 inline constexpr std::chrono::milliseconds patience{3'000};

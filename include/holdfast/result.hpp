@@ -2,8 +2,6 @@
 // that changed with the compiler's standard version would break the ABI.
 #pragma once
 
-#include <utility>
-
 #include <tl/expected.hpp>
 
 #include <holdfast/error.hpp>
@@ -12,12 +10,5 @@ namespace holdfast {
 
 template <class T>
 using result = tl::expected<T, failure>;
-
-[[nodiscard]] inline tl::unexpected<failure> fail(errc code, std::string message) {
-  return tl::unexpected<failure>{failure{code, std::move(message), {}}};
-}
-[[nodiscard]] inline tl::unexpected<failure> fail(failure what) {
-  return tl::unexpected<failure>{std::move(what)};
-}
 
 }  // namespace holdfast

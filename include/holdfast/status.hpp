@@ -14,7 +14,8 @@
 
 namespace holdfast {
 
-// Everything here was written by whoever holds the lock: untrusted bytes. escape() before showing.
+// Everything here was written by whoever holds the lock: untrusted bytes, to be shown through
+// untrusted::escape() only.
 struct holder {
   bool foreign = false;  ///< not written by Holdfast: only `value` is known
   std::string host{};
@@ -25,7 +26,7 @@ struct holder {
   std::string value{};  ///< a foreign holder's raw value, cut at 256 bytes
 };
 
-// Somebody who waits for a lock. Of the threads of one client that want the same lock, one waits
+// One that waits for a lock. Of the threads of one client that want the same lock, one waits
 // at the store for all of them, and only that one is seen. Untrusted bytes, too.
 struct waiter {
   std::string host{};
@@ -38,20 +39,20 @@ struct waiter {
 struct lock_on_node {
   enum class state {
     held,         ///< by the lock's holder
-    other,        ///< by somebody else: an attempt under way, or one that no majority granted
+    other,        ///< by another attempt, which is under way or which no majority granted
     free,         ///< nobody has it here
     quarantined,  ///< may have lost locks, so it does not vote yet
-    refused,      ///< answers, but not this: `said` has the reason
+    refused,      ///< answers, but not this: `reason` says why
     unreachable,  ///< no answer
   };
   std::string node{};  ///< as in the store's URL
-  state is = state::unreachable;
+  state status = state::unreachable;
   std::optional<holdfast::holder> holder{};  ///< held, other
   // held, other: until the node lets go by itself; empty: never. quarantined: until it may vote.
   std::optional<std::chrono::milliseconds> remaining{};
-  std::string said{};  ///< quarantined, refused, unreachable: why
+  std::string reason{};  ///< why it is quarantined, refused or unreachable
 };
-[[nodiscard]] HOLDFAST_API std::string_view to_string(lock_on_node::state is) noexcept;
+[[nodiscard]] HOLDFAST_API std::string_view to_string(lock_on_node::state status) noexcept;
 
 struct lock_status {
   std::string name{};
@@ -63,9 +64,5 @@ struct lock_status {
   // On a quorum: every node, as the URL names them. Empty for a store that has no nodes.
   std::vector<lock_on_node> nodes{};
 };
-
-// Untrusted bytes as printable text on one line: control characters, invalid UTF-8, characters
-// that change the direction of text, and the backslash become \xNN, \n, \t, \\. Reversible.
-[[nodiscard]] HOLDFAST_API std::string escape(std::string_view bytes);
 
 }  // namespace holdfast

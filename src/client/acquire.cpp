@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "client/client_state.hpp"
+#include "core/passing.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
 #include "runtime/sleep.hpp"
@@ -34,6 +35,7 @@ namespace {
 
 using core::acquire_outcome;
 using core::acquire_step;
+using cause = client_state::not_acquired::cause;
 
 // Stops when the caller or the client does.
 class either_stop {
@@ -50,6 +52,13 @@ class either_stop {
   std::stop_callback<std::function<void()>> on_client_;
 };
 
+event acquired_event(const lease_state& lease, core::time_point started) {
+  return {.type = event::kind::acquired,
+          .lock = lease.lock->name,
+          .token = lease.token,
+          .duration = runtime::now() - started};
+}
+
 }  // namespace
 
 // Threads of this client queue here, and one of them asks the store; who only asks once does not
@@ -65,19 +74,20 @@ result<client_state::acquired> client_state::acquire(const std::shared_ptr<lock_
   }
   const auto client_stop = stop_.get_token();
   const auto stopped = [&] { return stop.stop_requested() || client_stop.stop_requested(); };
-  if (stopped()) return acquired{tl::unexpect, not_acquired{true, {}}};
+  if (stopped()) return acquired{tl::unexpect, not_acquired{cause::stopped, {}}};
   waiting_tally tally{counts};
   auto mine = lock->here.enter(terms, core::after(started, wait), stop, [&] {
-    if (tally.count()) tell({event::kind::waiting, lock->name, {}, {}, {}, {}});
+    if (tally.count()) tell({.type = event::kind::waiting, .lock = lock->name});
   });
   switch (mine.what) {
     case cohort::role::gave_up:
-      return acquired{tl::unexpect, not_acquired{stopped(), {}}};
+      if (stopped()) return acquired{tl::unexpect, not_acquired{cause::stopped, {}}};
+      if (!mine.met) return acquired{tl::unexpect, not_acquired{cause::behind_our_own, {}}};
+      return acquired{tl::unexpect, not_acquired{cause::busy, std::move(mine.met)}};
     case cohort::role::failed:
       return fail(record_failure(lock->name, std::move(*mine.why)));
     case cohort::role::handed:
-      tell(
-          {event::kind::acquired, lock->name, mine.lease->token, runtime::now() - started, {}, {}});
+      tell(acquired_event(*mine.lease, started));
       return acquired{std::move(mine.lease)};
     case cohort::role::asks:
       break;
@@ -112,7 +122,7 @@ result<client_state::acquired> client_state::ask_store(
     if (!stops) stops.emplace(stop, client_stop);
     return stops;
   };
-  if (stopped()) return acquired{tl::unexpect, not_acquired{true, {}}};
+  if (stopped()) return acquired{tl::unexpect, not_acquired{cause::stopped, {}}};
 
   const auto wait_for_turn = [&](stores::attempt& who, core::acquire_machine& machine,
                                  core::time_point until) {
@@ -140,7 +150,8 @@ result<client_state::acquired> client_state::ask_store(
           break;
         }
         case acquire_step::verb::wait:
-          if (tally.count()) tell({event::kind::waiting, lock->name, {}, {}, {}, {}});
+          if (tally.count()) tell({.type = event::kind::waiting, .lock = lock->name});
+          lock->here.on_met(machine.met());
           step = wait_for_turn(*who, machine, step.until);
           break;
         case acquire_step::verb::pause:
@@ -160,19 +171,19 @@ result<client_state::acquired> client_state::ask_store(
     }
     switch (machine.outcome()) {
       case acquire_outcome::granted: {
+        if (machine.met()) lock->here.on_met({});
         auto lease = hold(lock, who->id(), machine.granted(), terms, wait > core::duration::zero());
         if (!lease) return fail(record_failure(lock->name, std::move(lease.error())));
-        tell(
-            {event::kind::acquired, lock->name, (*lease)->token, runtime::now() - started, {}, {}});
+        tell(acquired_event(**lease, started));
         return acquired{std::move(*lease)};
       }
       case acquire_outcome::late:
         if (runtime::now() < rule.wait_until && !stopped()) continue;
-        return acquired{tl::unexpect, not_acquired{stopped(), machine.met()}};
+        return acquired{tl::unexpect, not_acquired{stopped() ? cause::stopped : cause::late, {}}};
       case acquire_outcome::busy:
-        return acquired{tl::unexpect, not_acquired{false, machine.met()}};
+        return acquired{tl::unexpect, not_acquired{cause::busy, machine.met()}};
       case acquire_outcome::stopped:
-        return acquired{tl::unexpect, not_acquired{true, machine.met()}};
+        return acquired{tl::unexpect, not_acquired{cause::stopped, machine.met()}};
       case acquire_outcome::failed:
         return fail(record_failure(lock->name, machine.why()));
     }

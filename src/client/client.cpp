@@ -7,19 +7,15 @@
 #include "client/make_client.hpp"
 #include "client/mutex_state.hpp"
 #include "client/open_store.hpp"
+#include "client/value_or_throw.hpp"
 #include "runtime/clock.hpp"
 
 namespace holdfast {
 
 namespace {
 
+using detail::value_or_throw;
 using state = std::shared_ptr<detail::client_state>;
-
-template <class T>
-T value_or_throw(result<T> from) {
-  if (!from) throw error{std::move(from.error())};
-  if constexpr (!std::is_void_v<T>) return std::move(*from);
-}
 
 detail::client_state& usable(const state& s) {
   if (!s) throw error{{errc::invalid_argument, "this client object was moved from", {}}};
@@ -52,11 +48,16 @@ client::~client() = default;
 
 namespace detail {
 
+class client_access {
+ public:
+  static client make(std::shared_ptr<client_state> state) { return client{std::move(state)}; }
+};
+
 client make_client(std::unique_ptr<stores::store> store, client_options options) {
   value_or_throw(core::check(options));
-  return client{client_state::make(std::move(store),
-                                   std::make_shared<runtime::background>(store_threads_max),
-                                   std::move(options))};
+  return client_access::make(
+      client_state::make(std::move(store), std::make_shared<runtime::background>(store_threads_max),
+                         std::move(options)));
 }
 
 }  // namespace detail

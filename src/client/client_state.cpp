@@ -6,6 +6,14 @@
 
 namespace holdfast::detail {
 
+namespace {
+
+event failed(std::string_view lock, const failure& why) {
+  return {.type = event::kind::failed, .lock = lock, .code = why.code, .detail = why.message};
+}
+
+}  // namespace
+
 counters atomic_counters::read() const noexcept {
   counters c;
   c.acquisitions = acquisitions;
@@ -82,17 +90,21 @@ void client_state::request_stop() noexcept {
     lock->here.close();
 }
 
-void client_state::tell(const event& what) const noexcept {
-  if (options.observer) options.observer->on_event(what);
+void client_state::tell(const event& e) const noexcept {
+  if (options.observer) options.observer->on_event(e);
 }
 
-void client_state::tell_later(event::kind what, const std::shared_ptr<lease_state>& lease,
+void client_state::tell_later(event::kind type, const std::shared_ptr<lease_state>& lease,
                               core::duration took, errc code, std::string detail) {
   if (!options.observer) return;
   const bool queued = events_.run(
-      [watcher = options.observer, what, lease, took, code, detail = std::move(detail)] {
-        watcher->on_event({what, lease ? std::string_view{lease->lock->name} : std::string_view{},
-                           lease ? lease->token : fencing_token{}, took, code, detail});
+      [watcher = options.observer, type, lease, took, code, detail = std::move(detail)] {
+        watcher->on_event({.type = type,
+                           .lock = lease ? std::string_view{lease->lock->name} : std::string_view{},
+                           .token = lease ? lease->token : fencing_token{},
+                           .duration = took,
+                           .code = code,
+                           .detail = detail});
       });
   if (!queued) ++counts.events_dropped;
 }
@@ -114,7 +126,7 @@ void client_state::on_lost(const std::shared_ptr<lease_state>& lease, loss why) 
 failure client_state::record_failure(const std::string& lock, failure why) {
   ++counts.failures;
   if (why.code == errc::outcome_unknown) ++counts.unknown_outcomes;
-  tell({event::kind::failed, lock, {}, {}, why.code, why.message});
+  tell(failed(lock, why));
   return why;
 }
 
@@ -153,13 +165,13 @@ stores::store_events client_state::store_hooks() {
       if (why.code == errc::outcome_unknown) ++counts.unknown_outcomes;
       if (!options.observer) return;
       const bool queued = events_.run([watcher = options.observer, name = std::string{lock}, why] {
-        watcher->on_event({event::kind::failed, name, {}, {}, why.code, why.message});
+        watcher->on_event(failed(name, why));
       });
       if (!queued) ++counts.events_dropped;
     });
     // The client is being destroyed: nobody can read its counters, but its observer is there.
     if (!counted && watcher) {
-      watcher->on_event({event::kind::failed, lock, {}, {}, why.code, why.message});
+      watcher->on_event(failed(lock, why));
     }
   };
   events.clock_stepped = [this, gate = gate_](core::duration step) {

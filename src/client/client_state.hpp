@@ -58,10 +58,16 @@ class client_state : public std::enable_shared_from_this<client_state> {
 
   [[nodiscard]] result<std::shared_ptr<lock_state>> open(std::string_view name);
 
-  // Nothing: somebody else held it to the end of the wait, or `stop` was requested.
+  // Nothing came of it, and no failure.
   struct not_acquired {
-    bool stopped = false;
-    std::optional<core::busy> met;
+    enum class cause {
+      busy,            // another holder had the lock to the end of the wait: `met`
+      behind_our_own,  // another thread of this client had it, or asked before this one
+      late,            // the grant came too late to be relied on
+      stopped,
+    };
+    cause why{};
+    std::optional<core::busy> met{};
   };
   using acquired = tl::expected<std::shared_ptr<lease_state>, not_acquired>;
   [[nodiscard]] result<acquired> acquire(const std::shared_ptr<lock_state>& lock,
@@ -78,8 +84,8 @@ class client_state : public std::enable_shared_from_this<client_state> {
   void request_stop() noexcept;
 
   // On the caller's thread, or, for what happens on threads of ours, in the background.
-  void tell(const event& what) const noexcept;
-  void tell_later(event::kind what, const std::shared_ptr<lease_state>& lease, core::duration took,
+  void tell(const event& e) const noexcept;
+  void tell_later(event::kind type, const std::shared_ptr<lease_state>& lease, core::duration took,
                   errc code, std::string detail);
   void on_lost(const std::shared_ptr<lease_state>& lease, loss why);
   [[nodiscard]] failure record_failure(const std::string& lock, failure why);

@@ -38,7 +38,10 @@ cohort::place cohort::enter(const lock_terms& terms, core::time_point until,
   if (!mine.done) {
     const std::lock_guard guard{m_};
     // What came together with the stop or the end of the wait is still ours, to use or to pass on.
-    if (!mine.done && std::erase(queue_, &mine) == 0) std::erase(back_again_, &mine);
+    if (!mine.done) {
+      if (std::erase(queue_, &mine) == 0) std::erase(back_again_, &mine);
+      mine.got.met = met_;
+    }
   }
   return std::move(mine.got);
 }
@@ -86,10 +89,16 @@ void cohort::close() {
     one->unpark();
 }
 
+void cohort::on_met(std::optional<core::busy> other) {
+  const std::lock_guard guard{m_};
+  met_ = std::move(other);
+}
+
 void cohort::leave() {
   std::shared_ptr<runtime::parker> next;
   {
     const std::lock_guard guard{m_};
+    met_.reset();
     queue_.insert(queue_.end(), back_again_.begin(), back_again_.end());
     back_again_.clear();
     had_it_ = {};

@@ -41,6 +41,8 @@ class cohort {
     role what = role::asks;
     std::shared_ptr<lease_state> lease{};
     std::optional<failure> why{};
+    // gave_up: whom the one that asks has met at the store; nothing if a thread of ours has it.
+    std::optional<core::busy> met{};
   };
 
   // Waits for its turn, and calls `waits` before it does. The first one here asks the store at
@@ -50,6 +52,9 @@ class cohort {
 
   // The client goes: nobody waits here any more.
   void close();
+
+  // What the store told the one that asks: another holder has it, or, with nothing, none has.
+  void on_met(std::optional<core::busy> other);
 
   // Whoever asks or holds for this cohort is done: the next one here asks.
   void leave();
@@ -91,6 +96,7 @@ class cohort {
   core::time_point turn_began_{};
   bool taken_ = false;  // somebody here asks or holds
   bool closed_ = false;
+  std::optional<core::busy> met_;
   core::adaptive_spin polling_;
 };
 

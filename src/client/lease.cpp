@@ -5,6 +5,7 @@
 
 #include "client/client_state.hpp"
 #include "client/lease_state.hpp"
+#include "client/value_or_throw.hpp"
 
 namespace holdfast {
 
@@ -32,26 +33,6 @@ void let_go(state s) noexcept {
 }
 
 }  // namespace
-
-std::string_view to_string(loss why) noexcept {
-  switch (why) {
-    case loss::none:
-      return "not lost";
-    case loss::expired:
-      return "it could not be renewed in time";
-    case loss::deleted:
-      return "the lock was deleted in the store, or expired there early";
-    case loss::taken:
-      return "somebody else holds the lock";
-    case loss::max_hold:
-      return "it was held for as long as max_hold allows";
-    case loss::no_progress:
-      return "its holder made no progress";
-    case loss::session:
-      return "the store ended the session";
-  }
-  return "unknown";
-}
 
 lease::lease(state s) noexcept : state_{std::move(s)} {}
 lease::lease(lease&& other) noexcept = default;
@@ -85,7 +66,7 @@ std::stop_token lease::lost() const { return inert(state_) ? std::stop_token{} :
 loss lease::why_lost() const noexcept { return inert(state_) ? loss::none : state_->why_lost(); }
 
 result<void> lease::renew() {
-  if (inert(state_)) return fail(inert_failure(state_));
+  if (inert(state_)) return detail::fail(inert_failure(state_));
   return state_->renew();
 }
 
@@ -94,15 +75,13 @@ void lease::progress() noexcept {
 }
 
 result<void> lease::release() {
-  if (inert(state_)) return fail(inert_failure(state_));
+  if (inert(state_)) return detail::fail(inert_failure(state_));
   return state_->release();
 }
 
 lease_ticket lease::detach() {
   if (inert(state_)) throw error{inert_failure(state_)};
-  auto ticket = state_->detach();
-  if (!ticket) throw error{std::move(ticket.error())};
-  return std::move(*ticket);
+  return detail::value_or_throw(state_->detach());
 }
 
 }  // namespace holdfast

@@ -44,6 +44,13 @@ bool lease_state::pass_on(client_state& owner) {
   return true;
 }
 
+event lease_state::released(core::time_point now) const {
+  return {.type = event::kind::released,
+          .lock = lock->name,
+          .token = token,
+          .duration = now - granted_at};
+}
+
 std::shared_ptr<client_state> lease_state::client() {
   const std::lock_guard guard{m_};
   return client_;
@@ -177,7 +184,7 @@ result<void> lease_state::release() {
   --owner->counts.held_now;
   if (pass_on(*owner)) {
     ++owner->counts.releases;
-    owner->tell({event::kind::released, lock->name, token, now - granted_at, {}, {}});
+    owner->tell(released(now));
     return {};
   }
   auto said = stores::wait_here<result<stores::removal>>([&](auto& by, auto done) {
@@ -192,7 +199,7 @@ result<void> lease_state::release() {
   ++owner->counts.releases;
   switch (*said) {
     case stores::removal::released:
-      owner->tell({event::kind::released, lock->name, token, now - granted_at, {}, {}});
+      owner->tell(released(now));
       return {};
     case stores::removal::unsure:
       return fail(owner->record_failure(
@@ -239,7 +246,7 @@ void lease_state::abandon() noexcept {
     lock->store->release_later(id, core::after(now, owner->options.release_budget));
     leave_cohort();
   }
-  if (was_held) owner->tell({event::kind::released, lock->name, token, now - granted_at, {}, {}});
+  if (was_held) owner->tell(released(now));
 }
 
 lease_state::due lease_state::on_due(core::time_point due_by, core::time_point now) {

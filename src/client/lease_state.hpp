@@ -6,6 +6,8 @@
 #include <optional>
 #include <stop_token>
 
+#include <holdfast/observer.hpp>
+
 #include "client/lock_state.hpp"
 #include "core/lease_machine.hpp"
 #include "runtime/fork.hpp"
@@ -79,6 +81,7 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   [[nodiscard]] bool take_leftover();
   // For a lease that has ended. True if somebody here has it now; false: the store must be told.
   [[nodiscard]] bool pass_on(client_state& owner);
+  [[nodiscard]] event released(core::time_point now) const;
   [[nodiscard]] static failure lost_failure(loss why);
   [[nodiscard]] failure over_failure();
 

@@ -2,9 +2,11 @@
 #include <utility>
 
 #include <holdfast/mutex.hpp>
+#include <holdfast/untrusted.hpp>
 
 #include "client/client_state.hpp"
 #include "client/mutex_state.hpp"
+#include "client/value_or_throw.hpp"
 
 namespace holdfast {
 
@@ -17,33 +19,52 @@ void let_go(state s) noexcept {
   if (s && s->client->forked()) static_cast<void>(new (std::nothrow) state{std::move(s)});
 }
 
-const state& usable(const state& s) {
-  if (!s) throw error{{errc::invalid_argument, "this mutex object was moved from", {}}};
-  if (auto ok = s->client->usable(); !ok) throw error{std::move(ok.error())};
-  return s;
+using detail::fail;
+using detail::value_or_throw;
+using untrusted::escape;
+
+result<void> check(const state& s) {
+  if (!s) return fail(errc::invalid_argument, "this mutex object was moved from");
+  return s->client->usable();
 }
 
-detail::client_state::acquired ask(const state& s, core::duration wait,
-                                   const std::stop_token& stop) {
-  auto got = usable(s)->client->acquire(s->lock, s->terms, wait, stop);
-  if (!got) throw error{std::move(got.error())};
-  return std::move(*got);
+result<detail::client_state::acquired> ask(const state& s, core::duration wait,
+                                           const std::stop_token& stop) {
+  if (auto ok = check(s); !ok) return fail(std::move(ok.error()));
+  return s->client->acquire(s->lock, s->terms, wait, stop);
 }
 
-failure gave_up(const detail::client_state::not_acquired& why) {
-  if (why.stopped) return {errc::stopped, "stopped while waiting; nothing is held", {}};
-  std::string text = "somebody else held the lock for the whole wait";
-  if (why.met) {
-    const auto& by = why.met->holder;
-    text += by.foreign ? ": a client that is not Holdfast"
-                       : ": " + escape(by.host) + ", pid " + std::to_string(by.pid) +
-                             (by.label.empty() ? "" : ", \"" + escape(by.label) + "\"") +
-                             ", token " + to_string(by.token);
-    if (!why.met->remaining) {
-      text += "; its lock has no expiry, so only that client, or a person, can free it";
-    }
+std::string who_is(const holder& by) {
+  if (by.foreign) return "a client that is not Holdfast";
+  return escape(by.host) + ", pid " + std::to_string(by.pid) +
+         (by.label.empty() ? "" : ", \"" + escape(by.label) + "\"") + ", token " +
+         to_string(by.token);
+}
+
+failure gave_up(detail::client_state::not_acquired why) {
+  using cause = detail::client_state::not_acquired::cause;
+  failure told{errc::timed_out, {}, {}};
+  switch (why.why) {
+    case cause::stopped:
+      return {errc::stopped, "stopped while waiting; nothing is held", {}};
+    case cause::behind_our_own:
+      told.message = "another thread of this client had the lock, or asked for it first";
+      break;
+    case cause::late:
+      told.message = "the lock was granted too late to be relied on, and was given back";
+      break;
+    case cause::busy:
+      told.message = "another holder had the lock for the whole wait";
+      break;
   }
-  return {errc::timed_out, std::move(text), {}};
+  if (why.met) {
+    told.message += ": " + who_is(why.met->holder);
+    if (!why.met->remaining) {
+      told.message += "; its lock has no expiry, so only that client, or a person, can free it";
+    }
+    told.holder = std::move(why.met->holder);
+  }
+  return told;
 }
 
 }  // namespace
@@ -71,28 +92,38 @@ std::optional<lease> mutex::try_acquire(const std::stop_token& stop) {
 }
 
 std::optional<lease> mutex::try_acquire(any_nanoseconds wait, const std::stop_token& stop) {
-  auto got = ask(state_, wait, stop);
+  auto got = value_or_throw(ask(state_, wait, stop));
   if (!got) return std::nullopt;
   return lease{std::move(*got)};
 }
 
-lease mutex::acquire(const std::stop_token& stop) {
-  auto got = ask(state_, usable(state_)->client->options.wait_limit, stop);
-  if (!got) throw error{state_->client->record_failure(state_->lock->name, gave_up(got.error()))};
-  return lease{std::move(*got)};
+result<lease> mutex::acquire_result(any_nanoseconds wait, const std::stop_token& stop) {
+  auto got = ask(state_, wait, stop);
+  if (!got) return fail(std::move(got.error()));
+  if (*got) return lease{std::move(**got)};
+  return fail(state_->client->record_failure(state_->lock->name, gave_up(std::move(got->error()))));
 }
 
+result<lease> mutex::acquire_result(const std::stop_token& stop) {
+  if (auto ok = check(state_); !ok) return fail(std::move(ok.error()));
+  return acquire_result(state_->client->options.wait_limit, stop);
+}
+
+lease mutex::acquire(any_nanoseconds wait, const std::stop_token& stop) {
+  return value_or_throw(acquire_result(wait, stop));
+}
+
+lease mutex::acquire(const std::stop_token& stop) { return value_or_throw(acquire_result(stop)); }
+
 lease mutex::adopt(const lease_ticket& ticket) {
-  const auto& s = usable(state_);
-  if (ticket.name != s->lock->name) {
+  value_or_throw(check(state_));
+  if (ticket.name != state_->lock->name) {
     throw error{{errc::invalid_argument,
                  "the ticket is for the lock \"" + escape(ticket.name) + "\", not \"" +
-                     escape(s->lock->name) + "\"",
+                     escape(state_->lock->name) + "\"",
                  {}}};
   }
-  auto got = s->client->adopt(s->lock, s->terms, ticket);
-  if (!got) throw error{std::move(got.error())};
-  return lease{std::move(*got)};
+  return lease{value_or_throw(state_->client->adopt(state_->lock, state_->terms, ticket))};
 }
 
 lease* mutex::current() noexcept {
@@ -104,7 +135,7 @@ lease* mutex::current() noexcept {
 }
 
 void mutex::lock() {
-  usable(state_);
+  value_or_throw(check(state_));
   if (const auto* mine = current(); mine != nullptr && mine->held()) {
     throw error{{errc::would_deadlock,
                  "this thread holds \"" + escape(name()) + "\" already and would wait for itself",
@@ -119,7 +150,7 @@ void mutex::lock() {
 bool mutex::try_lock() { return try_lock_within(std::chrono::nanoseconds::zero()); }
 
 bool mutex::try_lock_within(std::chrono::nanoseconds wait) {
-  usable(state_);
+  value_or_throw(check(state_));
   if (const auto* mine = current(); mine != nullptr && mine->held()) return false;
   auto got = try_acquire(wait);
   if (!got) return false;
@@ -142,12 +173,10 @@ void mutex::unlock() noexcept {
     }
   }
   if (!mine) {
-    state_->client->tell({event::kind::misuse,
-                          lock.name,
-                          {},
-                          {},
-                          errc::invalid_argument,
-                          "unlock() of a mutex that this thread does not hold"});
+    state_->client->tell({.type = event::kind::misuse,
+                          .lock = lock.name,
+                          .code = errc::invalid_argument,
+                          .detail = "unlock() of a mutex that this thread does not hold"});
   }
 }
 

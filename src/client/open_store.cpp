@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/socket.hpp"
-#include "stores/local/local_server.hpp"
+#include "stores/local/local_store.hpp"
 #include "stores/memory/memory_store.hpp"
 #include "stores/redis/redis_store.hpp"
 #include "stores/redlock/redlock_store.hpp"
@@ -14,19 +14,6 @@ namespace {
 
 using stores::redis::redis_config;
 
-guarantees redis_guarantees() {
-  guarantees all;
-  all.kept_on = guarantees::copies::single;
-  all.shared_between_processes = true;
-  all.shared_between_hosts = true;
-  all.tokens_survive_data_loss = true;
-  all.fifo = true;
-  all.summary =
-      "one Redis server: exclusion while it keeps its data and clocks run alike; tokens increase "
-      "also when it comes back empty or with old data";
-  return all;
-}
-
 redis_config common(const store_url& url) {
   redis_config config;
   config.limits.connections = url.connections;
@@ -36,7 +23,6 @@ redis_config common(const store_url& url) {
   config.server.user = url.user;
   config.server.password = url.password;
   config.server.database = url.database;
-  config.promises = redis_guarantees();
   return config;
 }
 
@@ -68,24 +54,7 @@ redis_config on_unix(const store_url& url) {
   config.server.connect = [path = url.path](core::time_point until) {
     return runtime::connect_unix(path, until);
   };
-  config.promises.shared_between_hosts = false;
-  return config;
-}
-
-// A Redis like any other, but for making sure that it runs before each connection.
-redis_config on_local(const store_url& url) {
-  auto config = common(url);
-  auto server = std::make_shared<stores::local::local_server>();
-  config.server.node = "local: (" + escape(server->socket_path()) + ")";
-  config.server.connect = [server](core::time_point until) -> result<runtime::unique_fd> {
-    if (auto ok = server->ensure_running(until); !ok) return fail(std::move(ok.error()));
-    return runtime::connect_unix(server->socket_path(), until);
-  };
-  config.promises.shared_between_hosts = false;
-  config.promises.lock_survives_server_crash = true;
-  config.promises.summary =
-      "a private Redis server of this user on this host: exclusion between the user's processes "
-      "here, also across a crash of that server";
+  config.promises = stores::redis::promises_of_server(stores::redis::reach::this_host);
   return config;
 }
 
@@ -109,7 +78,7 @@ std::unique_ptr<stores::store> open_store(const store_url& url,
     case store_url::kind::memory:
       return stores::memory::make_memory_store(url.name);
     case store_url::kind::local:
-      return stores::redis::make_redis_store(on_local(url), std::move(background));
+      return stores::local::make_local_store(common(url), std::move(background));
     case store_url::kind::unix_socket:
       return stores::redis::make_redis_store(on_unix(url), std::move(background));
     case store_url::kind::redlock:

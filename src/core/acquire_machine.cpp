@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/passing.hpp"
+
 namespace holdfast::core {
 
 namespace {
@@ -28,20 +30,6 @@ time_point together(time_point due, duration pause) noexcept {
 }
 
 }  // namespace
-
-bool is_passing(errc code) noexcept {
-  switch (code) {
-    case errc::outcome_unknown:
-    case errc::store_unreachable:
-    case errc::store_loading:
-    case errc::store_busy:
-    case errc::out_of_memory:
-    case errc::read_only:
-      return true;
-    default:
-      return false;
-  }
-}
 
 acquire_machine::acquire_machine(const acquire_rule& rule, std::uint64_t seed) noexcept
     : rule_{rule}, poll_{poll_pause, seed}, retry_{retry_pause, ~seed} {}

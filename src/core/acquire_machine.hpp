@@ -79,7 +79,4 @@ class acquire_machine {
   bool queued_ = false;
 };
 
-// Whether the same request may succeed a moment later.
-[[nodiscard]] bool is_passing(errc code) noexcept;
-
 }  // namespace holdfast::core

@@ -6,14 +6,14 @@
 
 namespace holdfast::core {
 
-std::string by_node(std::span<const node_answer> said) {
+std::string by_node(std::span<const node_answer> answers) {
   std::vector<std::pair<std::string, std::string>> groups;  // what was said, and by which nodes
-  for (const auto& one : said) {
-    if (one.said.empty()) continue;
+  for (const auto& one : answers) {
+    if (one.answer.empty()) continue;
     const auto known = std::find_if(groups.begin(), groups.end(),
-                                    [&](const auto& group) { return group.first == one.said; });
+                                    [&](const auto& group) { return group.first == one.answer; });
     if (known == groups.end()) {
-      groups.emplace_back(one.said, one.node);
+      groups.emplace_back(one.answer, one.node);
     } else {
       known->second += ", " + one.node;
     }

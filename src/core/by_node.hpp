@@ -10,6 +10,6 @@ namespace holdfast::core {
 
 // "n1, n2: no answer; n3 refused: another set", in the order of the first of each. Empty texts are
 // left out.
-[[nodiscard]] std::string by_node(std::span<const node_answer> said);
+[[nodiscard]] std::string by_node(std::span<const node_answer> answers);
 
 }  // namespace holdfast::core

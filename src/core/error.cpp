@@ -140,10 +140,11 @@ std::error_condition make_error_condition(condition c) noexcept {
   return {static_cast<int>(c), condition_category()};
 }
 
-error::error(failure what)
-    : std::system_error{what.code},
-      message_{std::move(what.message)},
-      nodes_{std::move(what.nodes)} {}
+error::error(failure why)
+    : std::system_error{why.code},
+      message_{std::move(why.message)},
+      nodes_{std::move(why.nodes)},
+      holder_{std::move(why.holder)} {}
 
 error::~error() = default;
 

@@ -3,9 +3,9 @@
 #include <array>
 #include <cstdint>
 
-#include <holdfast/status.hpp>
+#include <holdfast/untrusted.hpp>
 
-namespace holdfast {
+namespace holdfast::untrusted {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::string escape(std::string_view bytes) {
   return shown;
 }
 
-}  // namespace holdfast
+}  // namespace holdfast::untrusted

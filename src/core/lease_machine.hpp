@@ -1,7 +1,7 @@
 // Decides, for one lease, when to renew and when it is lost.
 #pragma once
 
-#include <holdfast/lease.hpp>
+#include <holdfast/loss.hpp>
 
 #include "core/settings.hpp"
 #include "core/types.hpp"

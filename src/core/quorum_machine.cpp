@@ -236,6 +236,12 @@ failure quorum_machine::why(std::span<const std::string> names, duration node_ti
   std::size_t perhaps = 0;
   std::size_t may_vote = 0;  // now, or by themselves before long
   std::size_t waiting = 0;   // of those
+  // Where one node will not vote for us at all, one that was not waited for may say the same.
+  const bool any_wrong = count([](const place& p) {
+                           return p.is == state::out && p.said &&
+                                  p.said->what == vote::kind::refused &&
+                                  p.said->why.code != errc::store_loading;
+                         }) > 0;
   std::vector<errc> codes;
   std::vector<node_answer> to_tell;
   for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -244,8 +250,8 @@ failure quorum_machine::why(std::span<const std::string> names, duration node_ti
     if (one.is == state::asked || one.silent) {
       text = one.silent ? "no answer in " + in_milliseconds(node_timeout)
                         : std::string{"not waited for"};
-      codes.push_back(errc::store_unreachable);
-      may_vote += one.silent ? 0 : 1;
+      if (one.silent) codes.push_back(errc::store_unreachable);
+      may_vote += one.silent || any_wrong ? 0 : 1;
     } else if (one.is == state::holds) {
       text = "granted";
       ++may_vote;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/acquire_machine.hpp"
+#include "core/passing.hpp"
 
 namespace holdfast::core {
 
@@ -24,8 +24,7 @@ removal release_machine::on_answer(removal said) const noexcept {
 
 std::optional<time_point> release_machine::on_failure(errc code, time_point now) noexcept {
   if (code == errc::outcome_unknown) unanswered_ = true;
-  // Too many requests or clients now are fewer in a moment; nobody else gives the lock back.
-  if (!is_passing(code) && code != errc::overloaded) return std::nullopt;
+  if (!is_passing_for_release(code)) return std::nullopt;
   const auto again = after(now, pause_.next());
   if (again >= give_up_) return std::nullopt;
   return again;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <holdfast/lease.hpp>
+#include <holdfast/loss.hpp>
 
 #include "core/quorum_machine.hpp"
 #include "core/types.hpp"

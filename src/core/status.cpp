@@ -2,8 +2,8 @@
 
 namespace holdfast {
 
-std::string_view to_string(lock_on_node::state is) noexcept {
-  switch (is) {
+std::string_view to_string(lock_on_node::state status) noexcept {
+  switch (status) {
     case lock_on_node::state::held:
       return "held";
     case lock_on_node::state::other:

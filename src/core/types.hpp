@@ -13,6 +13,8 @@
 #include <holdfast/status.hpp>
 #include <holdfast/token.hpp>
 
+#include "core/fail.hpp"
+
 namespace holdfast::core {
 
 using duration = std::chrono::nanoseconds;

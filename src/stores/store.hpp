@@ -19,7 +19,7 @@
 #include <vector>
 
 #include <holdfast/guarantees.hpp>
-#include <holdfast/lease.hpp>
+#include <holdfast/loss.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>
 

@@ -10,6 +10,8 @@ using namespace std::chrono_literals;
 
 namespace holdfast::test {
 
+using untrusted::escape;
+
 CONTRACT(OneClientExcludesAnother) {
   client a = make_client();
   client b = make_client();

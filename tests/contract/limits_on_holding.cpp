@@ -97,7 +97,7 @@ CONTRACT(StatusTellsWhoHoldsTheLock) {
   ASSERT_TRUE(status.remaining);
   EXPECT_GT(*status.remaining, 0ms);
   EXPECT_LE(*status.remaining, long_ttl);
-  const bool quorum = b.guarantees().kept_on == guarantees::copies::quorum;
+  const bool quorum = b.guarantees().storage == guarantees::storage_kind::quorum;
   EXPECT_EQ(status.nodes.empty(), !quorum) << "only a quorum has nodes to speak of";
 }
 
@@ -175,7 +175,7 @@ CONTRACT(GuaranteesAreStated) {
   client c = make_client();
   const guarantees g = c.guarantees();
   EXPECT_FALSE(g.summary.empty());
-  EXPECT_EQ(g.shared_between_processes, g.kept_on != guarantees::copies::process);
+  EXPECT_EQ(g.shared_between_processes, g.storage != guarantees::storage_kind::process);
 }
 
 // Scenario 12: what would end a lease at once and call it renewed is refused at the border.

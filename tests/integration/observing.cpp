@@ -19,14 +19,14 @@ TEST_F(Observing, OrdinaryLifeIsToldInOrder) {
   ASSERT_TRUE(held.release());
   ASSERT_TRUE(seen->await(event::kind::released));
   const auto all = seen->all();
-  EXPECT_EQ(all.front().what, event::kind::acquired);
-  EXPECT_EQ(all.back().what, event::kind::released);
+  EXPECT_EQ(all.front().type, event::kind::acquired);
+  EXPECT_EQ(all.back().type, event::kind::released);
   for (const seen_event& e : all) {
     EXPECT_EQ(e.lock, "orders");
     EXPECT_EQ(e.token, held.token());
   }
-  EXPECT_GT(seen->first(event::kind::acquired)->took, 0ns);
-  EXPECT_GT(seen->first(event::kind::released)->took, 0ns);
+  EXPECT_GT(seen->first(event::kind::acquired)->duration, 0ns);
+  EXPECT_GT(seen->first(event::kind::released)->duration, 0ns);
   const counters n = c.counters();
   EXPECT_EQ(n.acquisitions, 1U);
   EXPECT_EQ(n.releases, 1U);
@@ -105,7 +105,7 @@ TEST_F(Observing, SlowObserverDoesNotDelayRenewal) {
   class slow final : public observer {
    public:
     void on_event(const event& e) noexcept override {
-      if (e.what != event::kind::renewed) return;
+      if (e.type != event::kind::renewed) return;
       std::unique_lock lock{m};
       changed.wait(lock, [&] { return enough; });
     }

@@ -45,8 +45,8 @@ bool in_quarantine(client& looks, std::size_t node, const std::string& because) 
   bool is = false;
   (void)thrown_by([&] {
     const auto seen = looks.status("orders").nodes.at(node);
-    is =
-        seen.is == lock_on_node::state::quarantined && seen.said.find(because) != std::string::npos;
+    is = seen.status == lock_on_node::state::quarantined &&
+         seen.reason.find(because) != std::string::npos;
   });
   return is;
 }

@@ -142,7 +142,7 @@ TEST_F(RedlockMoving, OldClientsAreRefusedAndToldTheNewList) {
   // The one that left refuses, too.
   const auto seen = redlock::status(from);
   ASSERT_TRUE(seen);
-  EXPECT_NE((*seen)[2].said.find("epoch 2"), std::string::npos) << (*seen)[2].said;
+  EXPECT_NE((*seen)[2].description.find("epoch 2"), std::string::npos) << (*seen)[2].description;
 }
 
 // Decided so: a lease of the old list ends with its TTL, and its holder hears of it in time.

@@ -19,7 +19,7 @@ using state = lock_on_node::state;
 std::vector<state> states(const lock_status& of) {
   std::vector<state> all;
   for (const auto& one : of.nodes)
-    all.push_back(one.is);
+    all.push_back(one.status);
   return all;
 }
 
@@ -57,15 +57,15 @@ TEST(RedlockStatus, EveryNodeSaysWhatItHas) {
   EXPECT_FALSE(status.nodes[1].holder || status.nodes[1].remaining);
   EXPECT_GT(status.nodes[2].remaining.value(), 300s);
   EXPECT_LE(status.nodes[2].remaining.value(), 600s);
-  EXPECT_NE(status.nodes[2].said.find("may have lost locks"), std::string::npos);
+  EXPECT_NE(status.nodes[2].reason.find("may have lost locks"), std::string::npos);
   const auto listed = c.list("*");
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(states(listed[0]), states(status));
 
   set[1].kill9();
   const auto later = c.status("orders");
-  EXPECT_EQ(later.nodes[1].is, state::unreachable);
-  EXPECT_FALSE(later.nodes[1].said.empty());
+  EXPECT_EQ(later.nodes[1].status, state::unreachable);
+  EXPECT_FALSE(later.nodes[1].reason.empty());
 }
 
 TEST(RedlockStatus, SomebodyWithoutAMajorityIsSomebodyElse) {
@@ -122,8 +122,8 @@ TEST(RedlockStatus, NodeOfAnotherSetRefusesAndTheOthersAnswer) {
   const auto status = c.status("orders");
   EXPECT_TRUE(status.holder);
   EXPECT_EQ(states(status), (std::vector{state::refused, state::held, state::held}));
-  EXPECT_NE(status.nodes[0].said.find("belongs to the set x,\\x1by"), std::string::npos)
-      << status.nodes[0].said;
+  EXPECT_NE(status.nodes[0].reason.find("belongs to the set x,\\x1by"), std::string::npos)
+      << status.nodes[0].reason;
 }
 
 TEST(RedlockStatus, TooFewNodesIsAnErrorThatNamesThem) {

@@ -252,13 +252,13 @@ TEST(RedlockVotes, OneNodeWorksAndIsWarnedOf) {
   client c{set.url()};
   EXPECT_TRUE(c.mutex("orders").try_acquire());
   EXPECT_NE(c.guarantees().summary.find("Warning"), std::string::npos);
-  EXPECT_EQ(c.guarantees().kept_on, guarantees::copies::single);
+  EXPECT_EQ(c.guarantees().storage, guarantees::storage_kind::single);
 }
 
 TEST(RedlockVotes, EvenNumberNeedsMoreThanHalf) {
   redlock_nodes set{4, {.query = "node_timeout=500"}};
   client c{set.url(), {.unreachable_limit = 1ms}};
-  EXPECT_EQ(c.guarantees().kept_on, guarantees::copies::quorum);
+  EXPECT_EQ(c.guarantees().storage, guarantees::storage_kind::quorum);
   EXPECT_TRUE(c.mutex("orders").try_acquire(5s));
   set[0].kill9();
   EXPECT_TRUE(c.mutex("orders").try_acquire(5s));

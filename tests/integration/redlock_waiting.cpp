@@ -82,7 +82,7 @@ TEST_F(RedlockWaiting, NodeThatIsGivenBackTellsTheFirstAndKeepsTheLockForIt) {
   EXPECT_FALSE(other_.mutex("orders").try_acquire()) << "it is kept for another";
   const auto status = other_.status("orders");
   ASSERT_TRUE(status.holder);
-  EXPECT_EQ(status.nodes[0].is, lock_on_node::state::free) << "a turn holds nothing";
+  EXPECT_EQ(status.nodes[0].status, lock_on_node::state::free) << "a turn holds nothing";
   EXPECT_EQ(give_back(1, {}, "60000"), "1");
   EXPECT_TRUE(over(next)) << "it takes its turns by asking";
   lease held = next.get();

@@ -175,7 +175,7 @@ TEST_F(ServerErrors, ErrorsSayWhatTheNodeAnswered) {
     FAIL();
   } catch (const error& e) {
     ASSERT_EQ(e.nodes().size(), 1U);
-    EXPECT_NE(e.nodes()[0].said.find("WEIRD"), std::string::npos);
+    EXPECT_NE(e.nodes()[0].answer.find("WEIRD"), std::string::npos);
     EXPECT_FALSE(e.nodes()[0].node.empty());
   }
 }

@@ -41,7 +41,7 @@ class stuck_observer final : public observer {
  public:
   explicit stuck_observer(std::shared_future<void> gate) : gate_{std::move(gate)} {}
   void on_event(const event& what) noexcept override {
-    if (what.what == event::kind::renewed) gate_.wait();
+    if (what.type == event::kind::renewed) gate_.wait();
   }
 
  private:

@@ -40,7 +40,7 @@ void expect_secret_kept(const std::string& url, errc code) {
       EXPECT_FALSE(is_in(e.what(), secret)) << e.what();
       EXPECT_FALSE(e.nodes().empty());
       for (const node_answer& one : e.nodes()) {
-        EXPECT_FALSE(is_in(one.said, secret)) << one.said;
+        EXPECT_FALSE(is_in(one.answer, secret)) << one.answer;
         EXPECT_FALSE(is_in(one.node, secret)) << one.node;
       }
     }

@@ -30,8 +30,8 @@ void note_dropped(std::string_view bytes) {
   const auto words = reader.next();
   if (by == nullptr || !words || words->items.size() <= waiter_at) return;
   for (const auto at : {attempt_at, waiter_at}) {
-    const auto id = owner_id::parse(
-        std::string_view{words->items[at].text}.substr(0, owner_id::digits));
+    const auto id =
+        owner_id::parse(std::string_view{words->items[at].text}.substr(0, owner_id::digits));
     if (id) by->traffic.lingers(*id);
   }
 }

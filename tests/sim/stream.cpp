@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/types.hpp"
 #include "stores/redis/resp.hpp"
 
 namespace holdfast::sim {
@@ -110,7 +111,7 @@ void sim_dialer::dial(core::time_point until, on_connected done) {
   const auto told = std::make_shared<on_connected>(std::move(done));
   const auto failed = [told](const char* why) {
     if (const auto tell = std::exchange(*told, nullptr)) {
-      tell(fail(errc::store_unreachable, why));
+      tell(detail::fail(errc::store_unreachable, why));
     }
   };
   from_.at(until, [failed] { failed("no answer to the connection attempt"); });

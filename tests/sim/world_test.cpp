@@ -117,7 +117,7 @@ TEST(DriftingClock, FindsTheFirstInstantOfAReading) {
 
 TEST(Process, WhatReachesItWhileStoppedWaits) {
   timeline time;
-  process one{time, "p", {0, 0}, {0, 0}};
+  process one{time, "p", {0, 0}, {0, 0}, 1};
   std::string seen;
   one.at(core::time_point{core::duration{10}}, [&] { seen += 't'; });
   one.stop();

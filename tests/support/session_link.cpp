@@ -17,6 +17,8 @@ namespace holdfast::test {
 
 namespace {
 
+using detail::fail;
+
 constexpr std::chrono::milliseconds reconnect_pause{20};
 
 // Condition variables wait on another clock: how long it is from now, within reason.

@@ -18,6 +18,7 @@ namespace {
 using core::duration;
 using core::owner_id;
 using core::time_point;
+using detail::fail;
 using stores::removal;
 
 duration milliseconds_of(const std::string& word) {
@@ -223,7 +224,7 @@ class session_store final : public stores::blocking::store {
 
   guarantees describe() const override {
     guarantees g;
-    g.kept_on = guarantees::copies::session;
+    g.storage = guarantees::storage_kind::session;
     g.shared_between_processes = true;
     g.tokens_survive_data_loss = true;
     g.fifo = true;

@@ -58,10 +58,10 @@ class watched_token {
 
 // An event as it was told, its text kept.
 struct seen_event {
-  event::kind what;
+  event::kind type;
   std::string lock;
   fencing_token token;
-  std::chrono::nanoseconds took;
+  std::chrono::nanoseconds duration;
   errc code;
   std::string detail;
   std::thread::id on;
@@ -72,37 +72,37 @@ class recorder final : public observer {
  public:
   void on_event(const event& e) noexcept override {
     const std::lock_guard lock{mutex_};
-    seen_.push_back({e.what, std::string{e.lock}, e.token, e.took, e.code, std::string{e.detail},
-                     std::this_thread::get_id()});
+    seen_.push_back({e.type, std::string{e.lock}, e.token, e.duration, e.code,
+                     std::string{e.detail}, std::this_thread::get_id()});
     changed_.notify_all();
   }
 
-  [[nodiscard]] std::size_t count(event::kind what) const {
+  [[nodiscard]] std::size_t count(event::kind type) const {
     const std::lock_guard lock{mutex_};
-    return count_locked(what);
+    return count_locked(type);
   }
-  [[nodiscard]] bool await(event::kind what, std::size_t count = 1,
+  [[nodiscard]] bool await(event::kind type, std::size_t count = 1,
                            std::chrono::nanoseconds timeout = patience) const {
     std::unique_lock lock{mutex_};
-    return changed_.wait_for(lock, timeout, [&] { return count_locked(what) >= count; });
+    return changed_.wait_for(lock, timeout, [&] { return count_locked(type) >= count; });
   }
   [[nodiscard]] std::vector<seen_event> all() const {
     const std::lock_guard lock{mutex_};
     return seen_;
   }
-  [[nodiscard]] std::optional<seen_event> first(event::kind what) const {
+  [[nodiscard]] std::optional<seen_event> first(event::kind type) const {
     const std::lock_guard lock{mutex_};
     for (const seen_event& e : seen_) {
-      if (e.what == what) return e;
+      if (e.type == type) return e;
     }
     return std::nullopt;
   }
 
  private:
-  [[nodiscard]] std::size_t count_locked(event::kind what) const {
+  [[nodiscard]] std::size_t count_locked(event::kind type) const {
     std::size_t n = 0;
     for (const seen_event& e : seen_)
-      n += e.what == what ? 1 : 0;
+      n += e.type == type ? 1 : 0;
     return n;
   }
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/passing.hpp"
+
 using namespace std::chrono_literals;
 
 namespace holdfast::test {

@@ -113,6 +113,25 @@ TEST_F(CohortLine, EndOfTheWaitLeavesTheLine) {
   EXPECT_FALSE(pass());
 }
 
+TEST_F(CohortLine, WhoGivesUpIsToldWhomTheOneThatAsksHasMet) {
+  ASSERT_EQ(enter().what, role::asks);
+  EXPECT_FALSE(enter({}, {}, 10ms).met) << "the store was not heard yet";
+  line.on_met(core::busy{{.host = "elsewhere"}, 1s});
+  const auto behind = enter({}, {}, 10ms);
+  ASSERT_TRUE(behind.met);
+  EXPECT_EQ(behind.met->holder.host, "elsewhere");
+  line.on_met({});
+  EXPECT_FALSE(enter({}, {}, 10ms).met) << "the lock is ours";
+}
+
+TEST_F(CohortLine, WhatOneThatAskedHasMetIsForgottenWhenItLeaves) {
+  ASSERT_EQ(enter().what, role::asks);
+  line.on_met(core::busy{{.host = "elsewhere"}, 1s});
+  line.leave();
+  ASSERT_EQ(enter().what, role::asks);
+  EXPECT_FALSE(enter({}, {}, 10ms).met);
+}
+
 TEST_F(CohortLine, StoppedOneLeavesAndTheOthersKeepTheirPlaces) {
   ASSERT_EQ(enter().what, role::asks);
   std::stop_source stop;

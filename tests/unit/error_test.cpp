@@ -7,7 +7,11 @@
 #include <holdfast/error.hpp>
 #include <holdfast/result.hpp>
 
+#include "core/fail.hpp"
+
 namespace holdfast::test {
+
+using detail::fail;
 
 namespace {
 
@@ -101,7 +105,7 @@ TEST(Error, SaysTheMessageOnceTheCodeAndWhatEachNodeAnswered) {
   EXPECT_STREQ((error{failure{errc::store_loading, "", {}}}.what()), "the store is starting up");
   ASSERT_EQ(thrown.nodes().size(), 2U);
   EXPECT_EQ(thrown.nodes()[0].node, "a:6379");
-  EXPECT_EQ(thrown.nodes()[1].said, "no reply in time");
+  EXPECT_EQ(thrown.nodes()[1].answer, "no reply in time");
 }
 
 TEST(Error, IsCaughtAsASystemErrorAndSurvivesCopying) {
@@ -115,6 +119,16 @@ TEST(Error, IsCaughtAsASystemErrorAndSurvivesCopying) {
     EXPECT_EQ(copy.nodes().size(), 1U);
     EXPECT_STREQ(copy.what(), ours->what());
   }
+}
+
+TEST(Error, KeepsWhoHasTheLock) {
+  failure why{errc::timed_out, "", {}};
+  EXPECT_FALSE(error{why}.holder());
+  why.holder = holder{.host = "web1", .pid = 4711};
+  const error thrown{why};
+  ASSERT_TRUE(thrown.holder());
+  EXPECT_EQ(thrown.holder()->host, "web1");
+  EXPECT_EQ(thrown.holder()->pid, 4711);
 }
 
 TEST(Result, FailureTravelsAsAValue) {

@@ -6,11 +6,13 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include <holdfast/status.hpp>
+#include <holdfast/untrusted.hpp>
 
 using namespace std::string_literals;
 
 namespace holdfast::test {
+
+using untrusted::escape;
 
 namespace {
 

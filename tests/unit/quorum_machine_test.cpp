@@ -324,8 +324,8 @@ TEST(QuorumAcquire, ErrorSaysWhatEachNodeSaid) {
             "n5: no answer in 50 ms");
   EXPECT_EQ(why.code, errc::store_loading) << "with n4 three nodes vote";
   ASSERT_EQ(why.nodes.size(), 5U);
-  EXPECT_EQ(why.nodes[0].said, "granted");
-  EXPECT_EQ(why.nodes[4].said, "no answer in 50 ms");
+  EXPECT_EQ(why.nodes[0].answer, "granted");
+  EXPECT_EQ(why.nodes[4].answer, "no answer in 50 ms");
 }
 
 TEST(QuorumAcquire, ErrorSaysOnceWhatSeveralNodesSaid) {
@@ -352,6 +352,15 @@ TEST(QuorumAcquire, NodesThatOnlyHaveToWaitAreNoOutage) {
   EXPECT_EQ(passes.code, errc::store_loading);
   EXPECT_EQ(passes.message, "0 of 3 granted; n1, n2: is empty; n3: connection refused");
   EXPECT_EQ(why_of(errc::incompatible, errc::incompatible).code, errc::incompatible);
+}
+
+// It is decided before the second node answers, which may say either.
+TEST(QuorumAcquire, NodeOfAnotherSetIsNoReasonToWait) {
+  auto m = machine_for(3);
+  (void)m.on_vote(0, refused(errc::store_loading, "is empty"), now);
+  (void)m.on_vote(2, refused(errc::incompatible, "another set"), now);
+  ASSERT_TRUE(m.decided());
+  EXPECT_EQ(m.why(names, 50ms).code, errc::incompatible);
 }
 
 TEST(QuorumAcquire, OutcomeIsUnknownOnlyIfAMajorityMayHoldIt) {

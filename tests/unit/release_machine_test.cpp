@@ -57,6 +57,12 @@ TEST(ReleaseMachine, PermanentFailureGivesUpAtOnce) {
   }
 }
 
+TEST(ReleaseMachine, OverloadIsTriedAgainBecauseNoOtherClientGivesTheLockBack) {
+  release_machine release{start + 1h, 1};
+  EXPECT_TRUE(release.on_failure(errc::overloaded, start));
+  EXPECT_FALSE(release.went_unanswered());
+}
+
 TEST(ReleaseMachine, RemembersAnUnansweredReleaseWhenItGivesUp) {
   release_machine release{start, 1};
   EXPECT_FALSE(release.on_failure(errc::outcome_unknown, start));

@@ -69,7 +69,7 @@ TEST(ServerError, EachHasACodeAndNamesTheNodeAndWhatItSaid) {
     EXPECT_THAT(got.message, HasSubstr(node));
     ASSERT_EQ(got.nodes.size(), 1U);
     EXPECT_EQ(got.nodes[0].node, node);
-    EXPECT_EQ(got.nodes[0].said, said.substr(0, 200)) << "as far as it is shown";
+    EXPECT_EQ(got.nodes[0].answer, said.substr(0, 200)) << "as far as it is shown";
   }
 }
 
@@ -129,7 +129,7 @@ TEST(ServerError, PasswordThatAServerRepeatsIsNotShown) {
     EXPECT_EQ(got.code, errc::incompatible);
     EXPECT_THAT(got.message, Not(HasSubstr("sesame")));
     ASSERT_EQ(got.nodes.size(), 1U);
-    EXPECT_THAT(got.nodes[0].said, Not(HasSubstr("sesame")));
+    EXPECT_THAT(got.nodes[0].answer, Not(HasSubstr("sesame")));
   }
 }
 

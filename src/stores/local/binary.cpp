@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/fail.hpp"
+
 namespace holdfast::stores::local {
 
 namespace {

@@ -228,7 +228,7 @@ class memory_store final : public blocking::store {
 
   [[nodiscard]] guarantees describe() const override {
     guarantees all;
-    all.kept_on = guarantees::copies::process;
+    all.storage = guarantees::storage_kind::process;
     all.tokens_survive_data_loss = true;
     all.fifo = true;
     all.summary = "inside this process only: for unit tests";

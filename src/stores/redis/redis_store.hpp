@@ -6,6 +6,7 @@
 #include "runtime/background.hpp"
 #include "stores/blocking_store.hpp"
 #include "stores/redis/link.hpp"
+#include "stores/redis/promises.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -16,7 +17,7 @@ struct redis_config {
   link_limits limits;
   std::string prefix;
   bool share_with_foreign = false;  // leave the lock free now and then, for clients that poll
-  guarantees promises;
+  guarantees promises = promises_of_server(reach::network);
 };
 
 [[nodiscard]] std::unique_ptr<store> make_redis_store(

@@ -1,60 +1,360 @@
 #include "stores/redlock/admin.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "core/by_node.hpp"
+#include "core/set_change.hpp"
+#include "redlock_scripts.hpp"
 #include "runtime/clock.hpp"
+#include "runtime/random.hpp"
+#include "stores/redis/script_values.hpp"
+#include "stores/redlock/node_set.hpp"
 
 namespace holdfast::stores::redlock {
 
 namespace {
 
-using is = core::node_report::standing;
+// The nodes of a set, for one call: it leaves nothing running.
+class visit {
+ public:
+  explicit visit(redlock_config of)
+      : work_{std::make_shared<runtime::background>(1)},
+        set_{std::make_shared<node_set>(std::move(of), work_, node_set::role::visitor)} {
+    set_->start();
+  }
+  visit(const visit&) = delete;
+  visit& operator=(const visit&) = delete;
+  ~visit() {
+    set_->close();
+    work_->stop();
+  }
+  [[nodiscard]] const node_set& set() const noexcept { return *set_; }
+
+ private:
+  const std::shared_ptr<runtime::background> work_;
+  const std::shared_ptr<node_set> set_;
+};
+
+failure with_answers(errc code, std::string message, std::vector<node_answer> answers) {
+  message += " (" + core::by_node(answers) + ")";
+  return {code, std::move(message), std::move(answers)};
+}
+
+// --- init_set -----------------------------------------------------------------------------------
+
+using report = core::node_report::standing;
 
 failure refusal(errc code, std::string message, const node_set& set,
                 std::span<const node_standing> seen) {
-  failure why{code, std::move(message), {}};
+  std::vector<node_answer> answers;
   for (std::size_t i = 0; i < seen.size(); ++i)
-    why.nodes.push_back({set.names()[i], seen[i].said});
-  why.message += " (" + core::by_node(why.nodes) + ")";
-  return why;
+    answers.push_back({set.names()[i], seen[i].said});
+  return with_answers(code, std::move(message), std::move(answers));
 }
 
-bool any(std::span<const node_standing> seen, is which) {
+bool any(std::span<const node_standing> seen, report which) {
   return std::any_of(seen.begin(), seen.end(),
                      [&](const auto& one) { return one.report.is == which; });
 }
 
+// --- move_set -----------------------------------------------------------------------------------
+
+using part = core::changing_node::part;
+using standing = core::changing_node::standing;
+
+struct migrating_node {
+  part as{};
+  std::string name;
+  const node_set* reached_by = nullptr;  // the set whose connection to it is used,
+  std::size_t place = 0;                 // and its place there
+  std::string old_config;                // empty: not in the old set
+  std::string new_config;
+  standing is = standing::unreachable;  // before it was changed
+  bool knows_complete = false;          // it is in the new set, and knows that enough are
+  std::string said;                     // for a person
+};
+using migrating_nodes = std::vector<migrating_node>;
+
+std::optional<std::size_t> place_in(const node_set& set, const std::string& name) {
+  const auto& names = set.names();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - names.begin());
+}
+
+// Names the new set, and no place in it.
+std::string config_of_leavers(const node_set& to) {
+  const auto& one = to.nodes().front().config;
+  return one.substr(0, one.rfind('-')) + "-left";
+}
+
+migrating_nodes everybody(const node_set& from, const node_set& to) {
+  migrating_nodes all;
+  for (std::size_t i = 0; i < from.nodes().size(); ++i) {
+    const auto& one = from.nodes()[i];
+    const auto next = place_in(to, one.name);
+    all.push_back({next ? part::stays : part::leaves,
+                   one.name,
+                   &from,
+                   i,
+                   one.config,
+                   next ? to.nodes()[*next].config : config_of_leavers(to),
+                   {},
+                   false,
+                   {}});
+  }
+  for (std::size_t i = 0; i < to.nodes().size(); ++i) {
+    const auto& one = to.nodes()[i];
+    if (place_in(from, one.name)) continue;
+    all.push_back({part::joins, one.name, &to, i, {}, one.config, {}, false, {}});
+  }
+  return all;
+}
+
+void take_answer(migrating_node& one, const std::optional<result<redis::reply>>& answer) {
+  one.is = standing::unreachable;
+  one.said = "no answer";
+  if (!answer) return;
+  if (!*answer) {
+    one.said = answer->error().message;
+    return;
+  }
+  const auto fields = redis::elements_of(***answer);
+  constexpr std::array<standing, 7> by_number{standing::foreign, standing::intact,  standing::waits,
+                                              standing::changed, standing::joining, standing::empty,
+                                              standing::settling};
+  constexpr std::array<std::string_view, 7> in_words{"",
+                                                     "votes",
+                                                     "may have lost locks",
+                                                     "votes in the new set",
+                                                     "is in the new set and does not vote yet",
+                                                     "is empty",
+                                                     "was moved a moment ago"};
+  if (fields.empty() || fields[0]->type != redis::reply_kind::integer) return;
+  const auto number = static_cast<std::size_t>(fields[0]->integer);
+  if (number >= by_number.size()) return;
+  one.is = by_number[number];
+  one.said = in_words[number];
+  const bool may_know =
+      one.is == standing::changed || one.is == standing::joining || one.is == standing::empty;
+  one.knows_complete = may_know && fields.size() > 1 && fields[1]->integer == 1;
+  if (one.is == standing::foreign) {
+    one.said = "belongs to the set " +
+               escape(fields.size() > 1 ? redis::text_of(*fields[1]) : std::string_view{});
+  }
+}
+
+// What scripts/move.lua is to do.
+constexpr std::string_view look = "look";
+constexpr std::string_view announce = "announce";
+constexpr std::string_view stay = "stay";
+constexpr std::string_view leave = "leave";
+constexpr std::string_view join = "join";
+constexpr std::string_view complete = "complete";
+
+// Tells those whom it concerns to do something, all at once.
+template <class Concerned>
+void ask(migrating_nodes& all, const node_set& from, const node_set& to, std::string_view what,
+         core::time_point until, Concerned concerned) {
+  const auto max_ttl = redis::milliseconds_text(to.config.max_ttl);
+  const auto wall = std::to_string(runtime::wall_ms().count());
+  for (const auto* set : {&from, &to}) {
+    const auto asked = set->ask_all();
+    const auto theirs = [&](const migrating_node& one) {
+      return one.reached_by == set && concerned(one);
+    };
+    for (const auto& one : all) {
+      if (!theirs(one)) continue;
+      const auto wait_id = runtime::fresh_owner();
+      const std::array<std::string_view, 7> args{
+          one.old_config, one.new_config, to.identity().description, max_ttl, wall,
+          what,           wait_id.text()};
+      asked->ask(one.place, {scripts::move, record_keys, args});
+    }
+    const auto answers = wait_here<gather::answers>(
+        [&](caller& by, auto done) { asked->collect(until, by, std::move(done)); });
+    for (auto& one : all) {
+      if (theirs(one)) take_answer(one, answers[one.place]);
+    }
+  }
+}
+
+std::vector<core::changing_node> as_core(const migrating_nodes& all) {
+  std::vector<core::changing_node> nodes;
+  nodes.reserve(all.size());
+  for (const auto& one : all)
+    nodes.push_back({one.as, one.is});
+  return nodes;
+}
+
+failure told(errc code, std::string message, const migrating_nodes& all) {
+  std::vector<node_answer> answers;
+  for (const auto& one : all)
+    answers.push_back({one.name, one.said});
+  return with_answers(code, std::move(message), std::move(answers));
+}
+
+constexpr std::string_view by_hand =
+    "or, with every client stopped, wait until max_ttl is over, delete the record "
+    "holdfast:{redlock}:node on every node, and begin the new set with `holdfast redlock init`: "
+    "tokens then go on from clients' clocks";
+
+result<void> allowed(const node_set& from, const node_set& to, const migrating_nodes& all) {
+  switch (core::judge_change(as_core(all))) {
+    case core::change_verdict::safe:
+      return {};
+    case core::change_verdict::too_much_at_once:
+      return fail(
+          told(errc::store_refused,
+               "too much at once, a majority of the new nodes need not meet one of the old: "
+               "nothing was changed; go from " +
+                   from.identity().description + " to " + to.identity().description +
+                   " in several moves",
+               all));
+    case core::change_verdict::foreign_node:
+      return fail(
+          told(errc::incompatible,
+               "a node belongs to another set: nothing was changed; see that both lists are "
+               "written as their clients write them",
+               all));
+    case core::change_verdict::newcomer_away:
+      return fail(told(errc::store_unreachable,
+                       "a new node does not answer: nothing was changed; start it first", all));
+    case core::change_verdict::too_early:
+      return fail(told(errc::store_loading,
+                       "locks of the list before may still be held: nothing was changed; do this "
+                       "when max_ttl is over since the last move",
+                       all));
+    case core::change_verdict::too_few_closed:
+      return fail(
+          told(errc::store_unreachable,
+               "a majority of the old nodes has to answer: nothing was changed; start them, " +
+                   std::string{by_hand},
+               all));
+    case core::change_verdict::too_few_stay:
+      break;
+  }
+  return fail(
+      told(errc::store_unreachable,
+           "a majority of the new list has to be nodes of the old one that answer: nothing was "
+           "changed; start them, " +
+               std::string{by_hand},
+           all));
+}
+
+// Whether `to` can follow `from` at all, as they are written. Gives `to` what it may leave out.
+result<void> check_lists(const redlock_config& from, redlock_config& to) {
+  const auto& old_node = from.nodes.front();
+  if (to.nodes.front().database != old_node.database || to.prefix != from.prefix) {
+    return fail(errc::invalid_argument,
+                "both lists need the same database and prefix: locks elsewhere are other locks");
+  }
+  if (to.epoch <= from.epoch) {
+    return fail(errc::invalid_argument,
+                "the new list needs a higher epoch than " + std::to_string(from.epoch) +
+                    ": write it as ?epoch=" + std::to_string(from.epoch + 1));
+  }
+  if (to.max_ttl != from.max_ttl) {
+    return fail(errc::invalid_argument,
+                "both lists need the same max_ttl: nodes wait for as long as old locks may last");
+  }
+  for (auto& one : to.nodes) {
+    if (!one.user.empty() || !one.password.empty()) continue;
+    one.user = old_node.user;
+    one.password = old_node.password;
+  }
+  return {};
+}
+
+result<void> change_over(const node_set& from, const node_set& to, core::time_point until) {
+  // A node that forgets meanwhile that it changed over is back in the old list after max_ttl at the
+  // earliest, and could grant there what new nodes did not wait for.
+  const auto complete_before = core::after(runtime::now(), to.config.max_ttl);
+  auto all = everybody(from, to);
+  ask(all, from, to, look, until, [](const auto&) { return true; });
+  if (auto ok = allowed(from, to, all); !ok) return ok;
+  const bool was_complete =
+      std::any_of(all.begin(), all.end(), [](const auto& one) { return one.knows_complete; });
+  const auto stays = [](const migrating_node& one) { return one.as == part::stays; };
+  const auto joins = [](const migrating_node& one) { return one.as == part::joins; };
+  const auto again = [&] {
+    return fail(told(errc::store_unreachable,
+                     "some nodes have not changed over: do this again when they are back", all));
+  };
+  const auto all_answer = [&](auto which) {
+    return std::none_of(all.begin(), all.end(), [&](const auto& one) {
+      return which(one) && one.is == standing::unreachable;
+    });
+  };
+  if (!was_complete) {
+    ask(all, from, to, announce, until, joins);
+    if (!all_answer(joins)) return again();
+  }
+  ask(all, from, to, stay, until, stays);
+  ask(all, from, to, leave, until, [](const auto& one) { return one.as == part::leaves; });
+  if (!core::enough_change_over(as_core(all))) return again();
+  if (!was_complete) {
+    ask(all, from, to, join, until, joins);
+    if (!all_answer(joins)) return again();
+  }
+  if (runtime::now() >= complete_before) return again();
+  ask(all, from, to, complete, until, [](const auto& one) { return one.as != part::leaves; });
+  if (!all_answer(stays)) return again();
+  return {};
+}
+
 }  // namespace
 
-result<void> init_set(const node_set& set, core::time_point until) {
+std::vector<holdfast::redlock::node_status> look_at_set(redlock_config of, core::time_point until) {
+  const visit here{std::move(of)};
+  const auto seen = here.set().survey(until, with_counters::no);
+  std::vector<holdfast::redlock::node_status> all;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const bool votes = seen[i].report.is == report::votes;
+    all.push_back({here.set().names()[i], votes, seen[i].said});
+  }
+  return all;
+}
+
+result<void> init_set(redlock_config of, core::time_point until) {
+  const visit here{std::move(of)};
+  const auto& set = here.set();
   const auto seen = set.survey(until, with_counters::yes);
-  if (any(seen, is::foreign)) {
+  if (any(seen, report::foreign)) {
     return fail(refusal(
         errc::incompatible,
         "nothing was changed: a node has voted in another set than " + set.set().ours, set, seen));
   }
-  if (any(seen, is::unreachable)) {
+  if (any(seen, report::unreachable)) {
     return fail(refusal(errc::store_unreachable,
                         "nothing was changed: every node has to answer for this", set, seen));
   }
   node_set::record_scripts scripts(seen.size());
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen[i].report.is == is::votes) continue;
+    if (seen[i].report.is == report::votes) continue;
     scripts[i] = vouched_script(set.identity(), i, runtime::wall_ms(), seen);
   }
   const auto answers = set.run_on_records(scripts, until);
-  failure why{errc::store_refused, "some nodes do not vote yet; run this again", {}};
+  std::vector<node_answer> refusals;
   for (std::size_t i = 0; i < seen.size(); ++i) {
     if (!scripts[i]) continue;
     const auto said = !answers[i]    ? std::string{"no answer"}
                       : !*answers[i] ? answers[i]->error().message
                                      : read_admitted(***answers[i]).value_or("");
-    if (!said.empty()) why.nodes.push_back({set.names()[i], said});
+    if (!said.empty()) refusals.push_back({set.names()[i], said});
   }
-  if (why.nodes.empty()) return {};
-  why.message += " (" + core::by_node(why.nodes) + ")";
-  return fail(std::move(why));
+  if (refusals.empty()) return {};
+  return fail(with_answers(errc::store_refused, "some nodes do not vote yet; run this again",
+                           std::move(refusals)));
+}
+
+result<void> move_set(redlock_config from, redlock_config to, core::time_point until) {
+  if (auto ok = check_lists(from, to); !ok) return ok;
+  const visit old_list{std::move(from)};
+  const visit new_list{std::move(to)};
+  return change_over(old_list.set(), new_list.set(), until);
 }
 
 }  // namespace holdfast::stores::redlock

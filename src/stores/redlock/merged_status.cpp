@@ -37,20 +37,20 @@ lock_on_node shown(const node_view& view, const node_view* held) {
   lock_on_node one;
   one.node = view.node;
   if (!view.known) {
-    one.is = view.trouble;
+    one.status = view.trouble;
     one.remaining = in_ms(view.quarantine);
-    one.said = view.why.message;
+    one.reason = view.why.message;
     return one;
   }
-  one.is = view.value.empty()                 ? state::free
-           : held && same_holder(view, *held) ? state::held
-                                              : state::other;
-  if (one.is == state::free) return one;
+  one.status = view.value.empty()                 ? state::free
+               : held && same_holder(view, *held) ? state::held
+                                                  : state::other;
+  if (one.status == state::free) return one;
   one.remaining = in_ms(view.remaining);
   if (auto who = redis::parse_holder(view.value)) {
     one.holder = std::move(*who);
   } else {
-    one.said = who.error().message;
+    one.reason = who.error().message;
   }
   return one;
 }

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/acquire_machine.hpp"
+#include "core/backoff.hpp"
+#include "core/passing.hpp"
 #include "core/planted.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
@@ -23,8 +24,7 @@ constexpr core::duration repeat_pause = milliseconds{100};
 // Whether the node may not have done it and will later: it was cut off, busy, short of memory, or
 // too many requests were under way.
 bool is_worth_repeating(const result<redis::reply>& answer) {
-  return !answer &&
-         (core::is_passing(answer.error().code) || answer.error().code == errc::overloaded);
+  return !answer && core::is_passing_for_release(answer.error().code);
 }
 
 }  // namespace

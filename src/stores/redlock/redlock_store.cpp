@@ -222,7 +222,7 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
 guarantees redlock_store::describe() const {
   const auto nodes = set_->nodes().size();
   guarantees all;
-  all.kept_on = nodes == 1 ? guarantees::copies::single : guarantees::copies::quorum;
+  all.storage = nodes == 1 ? guarantees::storage_kind::single : guarantees::storage_kind::quorum;
   all.shared_between_processes = true;
   all.shared_between_hosts = true;
   all.tokens_survive_data_loss = true;

@@ -14,7 +14,7 @@ int main(int, char** argv) {
   try {
     holdfast::client client{argv[1]};
     auto lease = client.mutex("x").acquire();
-    lease.release();
+    static_cast<void>(lease.release());
     std::cout << "acquired and released\n";
   } catch (const holdfast::error& error) {
     std::cerr << error.what() << '\n';

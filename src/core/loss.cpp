@@ -1,0 +1,25 @@
+#include <holdfast/loss.hpp>
+
+namespace holdfast {
+
+std::string_view to_string(loss why) noexcept {
+  switch (why) {
+    case loss::none:
+      return "not lost";
+    case loss::expired:
+      return "it could not be renewed in time";
+    case loss::deleted:
+      return "the lock was deleted in the store, or expired there early";
+    case loss::taken:
+      return "somebody else holds the lock";
+    case loss::max_hold:
+      return "it was held for as long as max_hold allows";
+    case loss::no_progress:
+      return "its holder made no progress";
+    case loss::session:
+      return "the store ended the session";
+  }
+  return "unknown";
+}
+
+}  // namespace holdfast

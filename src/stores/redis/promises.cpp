@@ -1,0 +1,18 @@
+#include "stores/redis/promises.hpp"
+
+namespace holdfast::stores::redis {
+
+guarantees promises_of_server(reach from) {
+  guarantees all;
+  all.storage = guarantees::storage_kind::single;
+  all.shared_between_processes = true;
+  all.shared_between_hosts = from == reach::network;
+  all.tokens_survive_data_loss = true;
+  all.fifo = true;
+  all.summary =
+      "one Redis server: exclusion while it keeps its data and clocks run alike; tokens increase "
+      "also when it comes back empty or with old data";
+  return all;
+}
+
+}  // namespace holdfast::stores::redis

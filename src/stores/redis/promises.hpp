@@ -1,0 +1,14 @@
+// What a lock on one Redis server promises.
+#pragma once
+
+#include <holdfast/guarantees.hpp>
+
+namespace holdfast::stores::redis {
+
+enum class reach {
+  network,    // clients on any host
+  this_host,  // a unix socket
+};
+[[nodiscard]] guarantees promises_of_server(reach from);
+
+}  // namespace holdfast::stores::redis

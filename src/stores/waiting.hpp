@@ -5,11 +5,11 @@
 // itself, or an event loop does it for thousands, is the caller's choice and nobody else's.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/types.hpp"
 
@@ -21,7 +21,8 @@ class timers {
   timers(const timers&) = delete;
   timers& operator=(const timers&) = delete;
   virtual ~timers() = default;
-  // Calls `what` at `when`, in its turn with everything else that happens to the caller.
+  // From any thread. Calls `what` at `when`, in its turn with everything else that happens to the
+  // caller: never before at() returns.
   virtual void at(core::time_point when, std::function<void()> what) = 0;
 };
 
@@ -58,13 +59,13 @@ class blocking_caller final : public caller {
   void run() {
     while (!under_way_.empty()) {
       const auto next = std::move(under_way_.front());
-      under_way_.pop_front();
+      under_way_.erase(under_way_.begin());
       next->wait();
     }
   }
 
  private:
-  std::deque<std::shared_ptr<waiting>> under_way_;
+  std::vector<std::shared_ptr<waiting>> under_way_;  // few, or one
 };
 
 // Somebody who is told by events. Not thread-safe.

@@ -2,7 +2,7 @@
 // had the lock meanwhile, for up to a third of a TTL.
 #include "runtime/clock.hpp"
 #include "runtime/socket.hpp"
-#include "stores/redis/link.hpp"
+#include "stores/redis/connection_pool.hpp"
 #include "support/proxied_redis.hpp"
 
 using namespace std::chrono_literals;
@@ -49,17 +49,22 @@ TEST_F(EmptyStore, IsNoticedByAllWhenTheRenewalOfOneIsCutOff) {
 // A server that was away may have come back empty, however its end was noticed.
 TEST_F(EmptyStore, IsSuspectedWhenAConnectionIsMadeAnew) {
   int doubts = 0;
-  stores::redis::link::hooks tell;
+  stores::redis::connection_pool::hooks tell;
   tell.doubtful = [&] { ++doubts; };
   stores::redis::endpoint where;
   where.node = "node";
   where.connect = [&](core::time_point until) {
     return runtime::connect_unix(server.socket_path(), until);
   };
-  stores::redis::link to{stores::redis::make_dialer(where), {}, tell};
+  stores::redis::connection_pool to{stores::redis::make_dialer(where), {}, tell};
   stores::redis::command ping{1};
   ping.arg("PING");
-  const auto answers = [&] { return to.look(ping.bytes(), runtime::now() + patience).has_value(); };
+  const auto answers = [&] {
+    return stores::wait_here<result<stores::redis::reply>>([&](auto& by, auto done) {
+             to.look(ping.bytes(), runtime::now() + patience, by, std::move(done));
+           })
+        .has_value();
+  };
   ASSERT_TRUE(answers());
   ASSERT_TRUE(answers());
   EXPECT_EQ(doubts, 0);

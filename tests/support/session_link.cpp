@@ -45,24 +45,40 @@ void session_link::start_reading(const std::unique_lock<std::mutex>&) {
   if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
 }
 
-result<session_link::words> session_link::call(const std::string& request, core::time_point until) {
-  std::unique_lock lock{mutex_};
-  start_reading(lock);
-  changed_.wait_for(lock, left(until), [&] { return fd_ >= 0 || closed_; });
-  if (fd_ < 0 || closed_) {
-    return fail(errc::store_unreachable, "no connection to " + path_);
+void session_link::call(std::string request, core::time_point until, stores::caller& by,
+                        on_answer done) {
+  std::shared_ptr<stores::pause> wait;
+  {
+    std::unique_lock lock{mutex_};
+    start_reading(lock);
+    const std::uint64_t number = ++last_request_;
+    wait = std::make_shared<stores::pause>(
+        until, [this, number, done = std::move(done)] { done(outcome_of(number)); });
+    auto& mine = calls_[number];
+    mine = {std::move(request), wait};
+    if (closed_) wait->end();
+    if (fd_ >= 0) send_call(number, mine);
   }
-  const std::uint64_t number = ++last_request_;
-  const std::uint64_t connection = connection_;
-  answers_[number];
-  const bool sent = send_line(std::to_string(number) + " " + request);
-  changed_.wait_for(lock, left(until), [&] {
-    return !answers_[number].empty() || connection_ != connection || closed_;
-  });
-  const words answer = std::move(answers_[number]);
-  answers_.erase(number);
-  if (!answer.empty()) return answer;
-  if (!sent) return fail(errc::store_unreachable, "cannot send to " + path_);
+  by.wait_for(std::move(wait));
+}
+
+result<session_link::words> session_link::call(std::string request, core::time_point until) {
+  return stores::wait_here<result<words>>(
+      [&](auto& by, auto done) { call(std::move(request), until, by, std::move(done)); });
+}
+
+// With mutex_ held.
+void session_link::send_call(std::uint64_t number, pending_call& what) {
+  what.was_sent = send_line(std::to_string(number) + " " + what.request);
+  if (!what.was_sent) what.wait->end();
+}
+
+result<session_link::words> session_link::outcome_of(std::uint64_t number) {
+  const std::lock_guard lock{mutex_};
+  const auto mine = std::move(calls_[number]);
+  calls_.erase(number);
+  if (!mine.answer.empty()) return mine.answer;
+  if (!mine.was_sent) return fail(errc::store_unreachable, "no connection to " + path_);
   return fail(errc::outcome_unknown, "no answer from " + path_);
 }
 
@@ -74,19 +90,50 @@ bool session_link::send_line(const std::string& line) {
   return false;
 }
 
-result<session_link::session> session_link::open_session(core::duration ttl,
-                                                         core::time_point until) {
-  const std::lock_guard one_at_a_time{opening_};
+// One at a time.
+void session_link::open_session(core::duration ttl, core::time_point until, stores::caller& by,
+                                on_session done) {
+  std::unique_lock lock{mutex_};
+  if (session_.id != 0) {
+    const auto open = session_;
+    lock.unlock();
+    return done(open);
+  }
+  if (!opening_session_) {
+    opening_session_ = true;
+    lock.unlock();
+    const auto ttl_ms = std::chrono::ceil<std::chrono::milliseconds>(ttl).count();
+    return call(
+        "hello " + std::to_string(ttl_ms), until, by,
+        [this, done = std::move(done)](auto answer) { opened_session(std::move(answer), done); });
+  }
+  if (runtime::now() >= until) {
+    lock.unlock();
+    return done(fail(errc::store_unreachable, "no session at " + path_));
+  }
+  auto turn = std::make_shared<stores::pause>(
+      until,
+      [this, ttl, until, &by, done = std::move(done)] { open_session(ttl, until, by, done); });
+  until_session_.push_back(turn);
+  lock.unlock();
+  by.wait_for(std::move(turn));
+}
+
+void session_link::opened_session(result<words> answer, const on_session& done) {
+  result<session> opened;
   {
     const std::lock_guard lock{mutex_};
-    if (session_.id != 0) return session_;
+    opening_session_ = false;
+    if (answer) {
+      session_ = {std::stoull(answer->at(0)), std::chrono::milliseconds{std::stoll(answer->at(1))}};
+      opened = session_;
+    } else {
+      opened = fail(errc::store_unreachable, answer.error().message);
+    }
+    for (const auto& one : std::exchange(until_session_, {}))
+      one->end();
   }
-  const auto ttl_ms = std::chrono::ceil<std::chrono::milliseconds>(ttl).count();
-  auto answer = call("hello " + std::to_string(ttl_ms), until);
-  if (!answer) return fail(errc::store_unreachable, answer.error().message);
-  const std::lock_guard lock{mutex_};
-  session_ = {std::stoull(answer->at(0)), std::chrono::milliseconds{std::stoll(answer->at(1))}};
-  return session_;
+  done(std::move(opened));
 }
 
 void session_link::session_gone(std::uint64_t id) {
@@ -95,6 +142,7 @@ void session_link::session_gone(std::uint64_t id) {
     const std::lock_guard lock{mutex_};
     if (session_.id != id) return;
     session_ = {};
+    end_turn_waits();
     attempts.assign(held_.begin(), held_.end());
   }
   lose(attempts, loss::session);
@@ -124,6 +172,7 @@ void session_link::not_held(const core::owner_id& id) {
   held_.erase(text(id));
   lost_.erase(text(id));
   turns_.erase(text(id));
+  woken_.erase(text(id));
 }
 
 loss session_link::lost(const core::owner_id& id) const {
@@ -137,27 +186,55 @@ void session_link::expect_turn(const core::owner_id& id) {
   turns_.erase(text(id));
 }
 
-void session_link::await_turn(const core::owner_id& id, core::time_point until,
-                              const std::stop_token& stop) {
-  while (!stop.stop_requested() && runtime::now() < until) {
-    std::uint64_t session_id = 0;
-    {
-      std::unique_lock lock{mutex_};
-      session_id = session_.id;
-      if (session_id == 0) return;
-      const std::uint64_t connection = connection_;
-      const auto nap = std::min<std::chrono::nanoseconds>(session_.ttl / 3, left(until));
-      if (changed_.wait_for(lock, stop, nap, [&] {
-            return turns_.contains(id.text()) || session_.id != session_id ||
-                   connection_ != connection;
-          })) {
-        return;
-      }
-    }
-    // Nobody else keeps the session of one who only waits alive.
-    const auto answer = call("alive " + std::to_string(session_id), until);
-    if (answer && answer->at(0) == "gone") session_gone(session_id);
+void session_link::await_turn(const core::owner_id& id, core::time_point until, stores::caller& by,
+                              std::function<void()> done) {
+  std::unique_lock lock{mutex_};
+  const auto now = runtime::now();
+  const bool woken = woken_.erase(text(id)) > 0;
+  if (woken || session_.id == 0 || turns_.contains(id.text()) || now >= until) {
+    lock.unlock();
+    return done();
   }
+  const auto nap = std::min(until, core::after(now, session_.ttl / 3));
+  auto wait = std::make_shared<stores::pause>(
+      nap, [this, id, until, &by, done = std::move(done), session_id = session_.id,
+            connection = connection_] { napped(id, until, by, done, session_id, connection); });
+  turn_waits_[text(id)] = wait;
+  lock.unlock();
+  by.wait_for(std::move(wait));
+}
+
+void session_link::napped(const core::owner_id& id, core::time_point until, stores::caller& by,
+                          const std::function<void()>& done, std::uint64_t session_id,
+                          std::uint64_t connection) {
+  bool over = false;
+  {
+    const std::lock_guard lock{mutex_};
+    turn_waits_.erase(text(id));
+    const bool woken = woken_.erase(text(id)) > 0;
+    over = woken || turns_.contains(id.text()) || session_.id != session_id ||
+           connection_ != connection || runtime::now() >= until;
+  }
+  if (over) return done();
+  // Nobody else keeps the session of one who only waits alive.
+  call("alive " + std::to_string(session_id), until, by,
+       [this, id, until, &by, done, session_id](const result<words>& answer) {
+         if (answer && answer->at(0) == "gone") session_gone(session_id);
+         await_turn(id, until, by, done);
+       });
+}
+
+void session_link::wake(const core::owner_id& id) {
+  const std::lock_guard lock{mutex_};
+  woken_.insert(text(id));
+  const auto found = turn_waits_.find(id.text());
+  if (found != turn_waits_.end()) found->second->end();
+}
+
+// With mutex_ held: all look again.
+void session_link::end_turn_waits() {
+  for (const auto& [id, wait] : turn_waits_)
+    wait->end();
 }
 
 void session_link::post(const std::string& request, core::time_point give_up) {
@@ -177,6 +254,8 @@ void session_link::close() {
   {
     const std::lock_guard lock{mutex_};
     closed_ = true;
+    for (const auto& [number, one] : calls_)
+      one.wait->end();
   }
   changed_.notify_all();
 }
@@ -227,9 +306,11 @@ void session_link::connected(int fd) {
   if (session_.id != 0) send_line("0 attach " + std::to_string(session_.id));
   std::erase_if(posted_,
                 [now = runtime::now()](const auto& entry) { return entry.second.give_up <= now; });
-  for (const auto& [number, what] : posted_) {
+  for (const auto& [number, what] : posted_)
     send_line(std::to_string(number) + " " + what.request);
-  }
+  for (auto& [number, what] : calls_)
+    if (!what.was_sent) send_call(number, what);
+  end_turn_waits();
 }
 
 void session_link::disconnected() {
@@ -237,6 +318,9 @@ void session_link::disconnected() {
     const std::lock_guard lock{mutex_};
     fd_ = -1;
     ++connection_;
+    for (const auto& [number, one] : calls_)
+      if (one.was_sent) one.wait->end();
+    end_turn_waits();
   }
   changed_.notify_all();
 }
@@ -252,13 +336,18 @@ void session_link::take_line(const std::string& line) {
     const std::lock_guard lock{mutex_};
     if (all.at(0) == "!") {
       turns_.insert(all.at(2));
+      const auto wait = turn_waits_.find(all.at(2));
+      if (wait != turn_waits_.end()) wait->second->end();
     } else {
       const std::uint64_t number = std::stoull(all[0]);
       all.erase(all.begin());
       if (number == 0 && all.at(0) == "gone") gone = session_.id;
       posted_.erase(number);
-      const auto call = answers_.find(number);
-      if (call != answers_.end()) call->second = all.empty() ? words{""} : std::move(all);
+      const auto call = calls_.find(number);
+      if (call != calls_.end()) {
+        call->second.answer = all.empty() ? words{""} : std::move(all);
+        call->second.wait->end();
+      }
     }
   }
   changed_.notify_all();

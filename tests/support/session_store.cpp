@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "runtime/clock.hpp"
-#include "stores/blocking_store.hpp"
+#include "runtime/random.hpp"
 #include "support/session_link.hpp"
 #include "support/session_server.hpp"
 
@@ -58,63 +58,38 @@ removal removal_of(const std::string& word) {
   return word == "free" ? removal::gone : removal::taken;
 }
 
-class session_lock final : public stores::blocking::store_lock {
+class session_lock final : public stores::store_lock {
  public:
   session_lock(std::shared_ptr<session_link> link, std::string name)
       : link_{std::move(link)}, name_{std::move(name)}, word_{to_hex(name_)} {}
 
-  result<core::answer> ask(stores::blocking::attempt& who, time_point until) override {
-    while (true) {
-      const auto session = link_->open_session(who.ttl, until);
-      if (!session) return fail(session.error());
-      link_->expect_turn(who.id);
-      const time_point sent = runtime::now();
-      const auto answer = link_->call("create " + std::to_string(session->id) + " " + word_ + " " +
-                                          text(who.id) + " " + who_am_i(who.label),
-                                      until);
-      if (!answer) return fail(answer.error());
-      if (answer->at(0) == "granted") {
-        link_->now_held(who.id);
-        return core::grant{token_of(answer->at(1)), milliseconds_of(answer->at(2)), sent};
-      }
-      if (answer->at(0) == "busy") {
-        return core::busy{who_is(answer->at(2), token_of(answer->at(1))),
-                          milliseconds_of(answer->at(3)), true, std::chrono::seconds{1}};
-      }
-      link_->session_gone(session->id);
-    }
-  }
+  std::unique_ptr<stores::attempt> begin(stores::attempt_spec what) override;
 
-  void wait(stores::blocking::attempt& who, time_point until,
-            const std::stop_token& stop) override {
-    link_->await_turn(who.id, until, stop);
-  }
-
-  result<removal> withdraw(stores::blocking::attempt& who, time_point until) override {
-    return release(who.id, until);
-  }
-
-  result<removal> release(const owner_id& id, time_point until) override {
-    bool asked_before = false;
-    while (true) {
-      const auto answer = link_->call(removal_request(id), until);
-      if (!answer && answer.error().code == errc::outcome_unknown && runtime::now() < until) {
-        asked_before = true;  // the connection went: ask again on the next one
-        continue;
-      }
-      if (!answer) {
-        return fail(asked_before ? errc::outcome_unknown : answer.error().code,
-                    answer.error().message);
-      }
-      link_->not_held(id);
-      const removal how = removal_of(answer->at(0));
-      return how != removal::released && asked_before ? removal::unsure : how;
-    }
+  void release(const owner_id& id, time_point until, stores::caller& by, on_removal done) override {
+    remove(id, until, false, by, std::move(done));
   }
 
   void release_later(const owner_id& id, time_point give_up) noexcept override {
     link_->not_held(id);
     link_->post(removal_request(id), give_up);
+  }
+
+  void remove(const owner_id& id, time_point until, bool asked_before, stores::caller& by,
+              on_removal done) {
+    link_->call(removal_request(id), until, by,
+                [this, id, until, asked_before, &by,
+                 done = std::move(done)](result<session_link::words> answer) {
+                  if (answer) {
+                    link_->not_held(id);
+                    const removal how = removal_of(answer->at(0));
+                    return done(how != removal::released && asked_before ? removal::unsure : how);
+                  }
+                  const bool unknown = answer.error().code == errc::outcome_unknown;
+                  // The connection went: ask again on the next one.
+                  if (unknown && runtime::now() < until) return remove(id, until, true, by, done);
+                  done(fail(asked_before ? errc::outcome_unknown : answer.error().code,
+                            answer.error().message));
+                });
   }
 
   result<lock_status> inspect(time_point until) override {
@@ -141,26 +116,30 @@ class session_lock final : public stores::blocking::store_lock {
     return fail(errc::not_held, "the lock is not held with token " + to_string(token));
   }
 
-  result<stores::renewal> extend(const owner_id& id, fencing_token /*token*/, duration ttl,
-                                 time_point until) override {
-    while (true) {
-      const auto session = link_->open_session(ttl, until);
-      if (!session) return fail(session.error());
+  void extend(const owner_id& id, fencing_token token, duration ttl, time_point until,
+              stores::caller& by, on_renewal done) override {
+    link_->open_session(ttl, until, by, [=, this, &by](result<session_link::session> session) {
+      if (!session) return done(fail(session.error()));
       const time_point sent = runtime::now();
-      const auto answer =
-          link_->call("touch " + std::to_string(session->id) + " " + word_ + " " + text(id), until);
-      if (!answer) return fail(answer.error());
-      if (answer->at(0) == "granted") {
-        link_->now_held(id);
-        return stores::renewal{true, loss::none, milliseconds_of(answer->at(2)), sent,
-                               token_of(answer->at(1))};
-      }
-      if (answer->at(0) != "gone") {
-        return refused(answer->at(0) == "free" ? loss::deleted : loss::taken);
-      }
-      link_->session_gone(session->id);
-    }
+      const auto request = "touch " + std::to_string(session->id) + " " + word_ + " " + text(id);
+      link_->call(request, until, by, [=, this, &by](result<session_link::words> answer) {
+        if (!answer) return done(fail(answer.error()));
+        if (answer->at(0) == "granted") {
+          link_->now_held(id);
+          return done(stores::renewal{true, loss::none, milliseconds_of(answer->at(2)), sent,
+                                      token_of(answer->at(1))});
+        }
+        if (answer->at(0) != "gone") {
+          return done(refused(answer->at(0) == "free" ? loss::deleted : loss::taken));
+        }
+        link_->session_gone(session->id);
+        extend(id, token, ttl, until, by, done);
+      });
+    });
   }
+
+  [[nodiscard]] session_link& link() const noexcept { return *link_; }
+  [[nodiscard]] const std::string& word() const noexcept { return word_; }
 
  private:
   [[nodiscard]] std::string removal_request(const owner_id& id) const {
@@ -172,14 +151,64 @@ class session_lock final : public stores::blocking::store_lock {
   const std::string word_;
 };
 
-class session_store final : public stores::blocking::store {
+class session_attempt final : public stores::attempt {
+ public:
+  session_attempt(session_lock& at, stores::attempt_spec what)
+      : lock_{at}, link_{at.link()}, spec_{std::move(what)}, id_{runtime::fresh_owner()} {}
+
+  owner_id id() const override { return id_; }
+
+  void ask(time_point until, stores::caller& by, on_answer done) override {
+    link_.open_session(spec_.ttl, until, by, [=, this, &by](result<session_link::session> session) {
+      if (!session) return done(fail(session.error()));
+      link_.expect_turn(id_);
+      const time_point sent = runtime::now();
+      const auto request = "create " + std::to_string(session->id) + " " + lock_.word() + " " +
+                           text(id_) + " " + who_am_i(spec_.label);
+      link_.call(request, until, by, [=, this, &by](result<session_link::words> answer) {
+        if (!answer) return done(fail(answer.error()));
+        if (answer->at(0) == "granted") {
+          link_.now_held(id_);
+          return done(core::grant{token_of(answer->at(1)), milliseconds_of(answer->at(2)), sent});
+        }
+        if (answer->at(0) == "busy") {
+          return done(core::busy{who_is(answer->at(2), token_of(answer->at(1))),
+                                 milliseconds_of(answer->at(3)), true, std::chrono::seconds{1}});
+        }
+        link_.session_gone(session->id);
+        ask(until, by, done);
+      });
+    });
+  }
+
+  void wait(time_point until, stores::caller& by, on_woken done) override {
+    link_.await_turn(id_, until, by, [done = std::move(done)] { done(std::nullopt); });
+  }
+  void wake() override { link_.wake(id_); }
+
+  void withdraw(time_point until, stores::caller& by, on_removal done) override {
+    lock_.remove(id_, until, false, by, std::move(done));
+  }
+
+ private:
+  session_lock& lock_;
+  session_link& link_;
+  const stores::attempt_spec spec_;
+  const owner_id id_;
+};
+
+std::unique_ptr<stores::attempt> session_lock::begin(stores::attempt_spec what) {
+  return std::make_unique<session_attempt>(*this, std::move(what));
+}
+
+class session_store final : public stores::store {
  public:
   explicit session_store(std::string path)
       : link_{std::make_shared<session_link>(std::move(path))} {}
 
   void on_events(stores::store_events events) override { link_->on_events(std::move(events)); }
 
-  result<std::shared_ptr<stores::blocking::store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<stores::store_lock>> open(std::string_view name) override {
     return std::make_shared<session_lock>(link_, std::string{name});
   }
 
@@ -187,23 +216,27 @@ class session_store final : public stores::blocking::store {
     return std::numeric_limits<std::size_t>::max();
   }
 
-  result<std::vector<stores::renewal>> renew(std::span<const stores::blocking::held> leases,
-                                             time_point until) override {
-    const auto session = link_->open_session(leases.front().ttl, until);
-    if (!session) return fail(session.error());
-    const time_point sent = runtime::now();
-    const auto answer = link_->call("alive " + std::to_string(session->id), until);
-    if (!answer) return fail(answer.error());
-    const bool gone = answer->at(0) == "gone";
-    if (gone) link_->session_gone(session->id);
-    std::vector<stores::renewal> all;
-    for (const stores::blocking::held& lease : leases) {
-      const loss why = gone ? loss::session : link_->lost(lease.id);
-      all.push_back(why == loss::none
-                        ? stores::renewal{true, why, milliseconds_of(answer->at(0)), sent, {}}
-                        : refused(why));
-    }
-    return all;
+  void renew(std::vector<stores::held> leases, time_point until, stores::caller& by,
+             on_renewals done) override {
+    const auto ttl = leases.front().ttl;
+    link_->open_session(ttl, until, by, [=, this, &by](result<session_link::session> session) {
+      if (!session) return done(fail(session.error()));
+      const time_point sent = runtime::now();
+      const auto request = "alive " + std::to_string(session->id);
+      link_->call(request, until, by, [=, this](result<session_link::words> answer) {
+        if (!answer) return done(fail(answer.error()));
+        const bool gone = answer->at(0) == "gone";
+        if (gone) link_->session_gone(session->id);
+        std::vector<stores::renewal> all;
+        for (const auto& lease : leases) {
+          const loss why = gone ? loss::session : link_->lost(lease.id);
+          all.push_back(why == loss::none
+                            ? stores::renewal{true, why, milliseconds_of(answer->at(0)), sent, {}}
+                            : refused(why));
+        }
+        done(std::move(all));
+      });
+    });
   }
 
   result<std::vector<lock_status>> list(std::string_view pattern, duration timeout) override {
@@ -243,7 +276,7 @@ class session_store final : public stores::blocking::store {
 }  // namespace
 
 std::unique_ptr<stores::store> make_session_store(std::string socket_path) {
-  return stores::blocking::told_by_events(std::make_unique<session_store>(std::move(socket_path)));
+  return std::make_unique<session_store>(std::move(socket_path));
 }
 
 }  // namespace holdfast::test

@@ -57,6 +57,13 @@ class Channel : public testing::Test {
     return ::recv(server_.get(), &one, 1, MSG_DONTWAIT) < 0;
   }
 
+  // Returns when the reply at this position has been read, or the connection is broken, or then.
+  void await(std::uint64_t position, core::time_point until) {
+    stores::blocking_caller here;
+    connection_->await(position, until, here, [] {});
+    here.run();
+  }
+
   static core::time_point soon() { return runtime::now() + std::chrono::seconds{10}; }
   static core::time_point at_once() { return runtime::now(); }
 

@@ -33,7 +33,9 @@ TEST_F(Channel, LoneCallerSendsAndReadsItsReply) {
     server_says("+PONG\r\n");
   }};
   std::uint64_t position = 0;
-  const auto answer = connection_->call(ping, soon(), true, &position);
+  const auto answer = stores::wait_here<result<reply>>([&](auto& by, auto done) {
+    connection_->call(ping, soon(), true, by, std::move(done), &position);
+  });
   served();
   ASSERT_TRUE(answer);
   EXPECT_EQ(text_of(**answer), "PONG");

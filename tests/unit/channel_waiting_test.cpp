@@ -65,7 +65,8 @@ class ChannelOverTcp : public ChannelWaiting {
       std::abort();
     }
     server_.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    connection_.emplace(std::move(client), "db:6379", core::duration::zero());
+    connection_.emplace(runtime::socket_stream(std::move(client)), "db:6379",
+                        core::duration::zero());
   }
 };
 
@@ -75,7 +76,7 @@ TEST_F(ChannelWaiting, AwaitReturnsWhenTheReplyIsReadAndItsOwnerHasIt) {
   std::atomic<bool> told{false};
   const auto position =
       connection_->post(ping, [&](const result<reply>& answer) { told = answer.has_value(); });
-  auto waits = std::async(std::launch::async, [&] { connection_->await(position, soon()); });
+  auto waits = std::async(std::launch::async, [&] { await(position, soon()); });
   EXPECT_NE(waits.wait_for(20ms), std::future_status::ready);
   server_says("+OK\r\n");
   waits.get();
@@ -88,25 +89,25 @@ TEST_F(ChannelWaiting, AwaitOfWhatWasAnsweredReturnsAtOnce) {
   const auto position = connection_->post(ping, nullptr);
   server_says("+OK\r\n");
   connection_->sweep();
-  connection_->await(position, soon());
+  await(position, soon());
   EXPECT_TRUE(connection_->idle());
 }
 
 TEST_F(ChannelWaiting, AwaitReturnsWhenTheConnectionBreaks) {
   const auto position = connection_->post(ping, nullptr);
-  auto waits = std::async(std::launch::async, [&] { connection_->await(position, soon()); });
+  auto waits = std::async(std::launch::async, [&] { await(position, soon()); });
   EXPECT_NE(waits.wait_for(20ms), std::future_status::ready);
   connection_->break_off("enough");
   EXPECT_EQ(waits.wait_for(9s), std::future_status::ready);
   waits.get();
-  connection_->await(position, soon());
+  await(position, soon());
 }
 
 TEST_F(ChannelWaiting, AwaitEndsInTimeAndTheReplyIsStillItsOwners) {
   std::string heard;
   const auto position = connection_->post(
       ping, [&](const result<reply>& answer) { heard = answer ? text_of(**answer) : "failed"; });
-  connection_->await(position, runtime::now() + 5ms);
+  await(position, runtime::now() + 5ms);
   EXPECT_EQ(heard, "");
   server_says("+late\r\n");
   connection_->sweep();
@@ -117,7 +118,7 @@ TEST_F(ChannelWaiting, ManyMayAwaitTheSame) {
   const auto position = connection_->post(ping, nullptr);
   std::vector<std::thread> all;
   for (int i = 0; i < 4; ++i)
-    all.emplace_back([&] { connection_->await(position, soon()); });
+    all.emplace_back([&] { await(position, soon()); });
   server_says("+OK\r\n");
   for (auto& one : all)
     one.join();
@@ -230,10 +231,10 @@ TEST_F(ChannelOverTcp, SleepingThroughRepliesEndsWhenTheServerHangsUp) {
 TEST_F(ChannelOverTcp, ConnectionThatIsGivenAwayWakesForASingleByte) {
   once_heard([&] { server_says("+PONG\r\n"); });
   ASSERT_TRUE(connection_->call(ping, soon(), false));
-  const auto fd = connection_->take();
+  const auto stream = connection_->take();
   int bytes = 0;
   socklen_t size = sizeof bytes;
-  ASSERT_EQ(::getsockopt(fd.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, &size), 0);
+  ASSERT_EQ(::getsockopt(stream->fd(), SOL_SOCKET, SO_RCVLOWAT, &bytes, &size), 0);
   EXPECT_EQ(bytes, 1);
 }
 

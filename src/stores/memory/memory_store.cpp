@@ -1,15 +1,16 @@
 #include "stores/memory/memory_store.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "runtime/clock.hpp"
+#include "runtime/host.hpp"
+#include "runtime/random.hpp"
 #include "stores/memory/glob.hpp"
+#include "stores/pause.hpp"
 
 namespace holdfast::stores::memory {
 
@@ -30,11 +31,20 @@ struct entry {
   struct waiting {
     core::owner_id id;
     waiter who;
+    std::shared_ptr<pause> wait{};  // null: the attempt does not wait now
   };
   std::deque<waiting> queue;
-  std::condition_variable_any changed;
 
   [[nodiscard]] bool held(core::time_point now) const noexcept { return expires > now; }
+  [[nodiscard]] auto place_of(const core::owner_id& whose) {
+    return std::find_if(queue.begin(), queue.end(),
+                        [&](const waiting& one) { return one.id == whose; });
+  }
+  // It is the first waiter's turn, if nobody holds the lock.
+  void tell_first() {
+    if (queue.empty() || !queue.front().wait || held(runtime::now())) return;
+    queue.front().wait->end();
+  }
 };
 
 // The locks of all clients of one name. Entries stay: a test makes few.
@@ -62,60 +72,27 @@ std::shared_ptr<space> space_called(std::string_view name) {
   return found;
 }
 
-class memory_lock final : public blocking::store_lock {
+class memory_lock final : public store_lock {
  public:
   memory_lock(std::shared_ptr<space> in, std::string name)
       : space_{std::move(in)}, name_{std::move(name)}, entry_{open_entry()} {}
 
-  result<core::answer> ask(blocking::attempt& who, core::time_point until) override {
-    static_cast<void>(until);
-    const std::lock_guard guard{space_->m};
-    const auto now = runtime::now();
-    auto& queue = entry_.queue;
-    if (entry_.held(now) && entry_.id == who.id) {
-      entry_.expires = std::max(entry_.expires, now + who.ttl);
-      return core::grant{entry_.who.token, who.ttl, now};
-    }
-    const auto place =
-        std::find_if(queue.begin(), queue.end(), [&](const auto& one) { return one.id == who.id; });
-    const bool first = queue.empty() || place == queue.begin();
-    if (!entry_.held(now) && first) {
-      if (place != queue.end()) queue.erase(place);
-      entry_.id = who.id;
-      entry_.expires = now + who.ttl;
-      entry_.who = {
-          false, "localhost", ::getpid(), who.label, space_->next_token(), runtime::wall_now(), ""};
-      return core::grant{entry_.who.token, who.ttl, now};
-    }
-    if (place == queue.end()) {
-      queue.push_back({who.id, {"localhost", ::getpid(), who.label, runtime::wall_now()}});
-    }
-    const auto left = entry_.held(now) ? entry_.expires - now : core::duration::zero();
-    return core::busy{entry_.who, left, true, ask_within};
+  std::unique_ptr<attempt> begin(attempt_spec what) override;
+
+  void release(const core::owner_id& id, core::time_point, caller&, on_removal done) override {
+    done(remove(id));
   }
 
-  void wait(blocking::attempt& who, core::time_point until, const std::stop_token& stop) override {
-    std::unique_lock lock{space_->m};
-    const auto current = runtime::now();
-    if (current >= until) return;
-    const auto longest = std::min<core::duration>(until - current, std::chrono::hours{1});
-    entry_.changed.wait_for(lock, stop, longest, [&] {
-      return !entry_.held(runtime::now()) && !entry_.queue.empty() &&
-             entry_.queue.front().id == who.id;
-    });
+  void release_later(const core::owner_id& id, core::time_point) noexcept override {
+    static_cast<void>(remove(id));
   }
 
-  result<removal> withdraw(blocking::attempt& who, core::time_point until) override {
-    {
-      const std::lock_guard guard{space_->m};
-      std::erase_if(entry_.queue, [&](const auto& one) { return one.id == who.id; });
-      entry_.changed.notify_all();
-    }
-    return release(who.id, until);
+  void extend(const core::owner_id& id, fencing_token token, core::duration ttl, core::time_point,
+              caller&, on_renewal done) override {
+    done(extend_now(id, token, ttl));
   }
 
-  result<removal> release(const core::owner_id& id, core::time_point until) override {
-    static_cast<void>(until);
+  [[nodiscard]] removal remove(const core::owner_id& id) {
     const std::lock_guard guard{space_->m};
     if (!entry_.held(runtime::now())) return removal::gone;
     if (entry_.id != id) return removal::taken;
@@ -123,18 +100,24 @@ class memory_lock final : public blocking::store_lock {
     return removal::released;
   }
 
-  void release_later(const core::owner_id& id, core::time_point give_up) noexcept override {
-    static_cast<void>(release(id, give_up));
+  [[nodiscard]] renewal extend_now(const core::owner_id& id, fencing_token token,
+                                   core::duration ttl) {
+    const std::lock_guard guard{space_->m};
+    const auto now = runtime::now();
+    if (!entry_.held(now)) return {false, loss::deleted, {}, {}, {}};
+    const auto granted = entry_.who.token;
+    const bool other_grant = token != fencing_token{} && token != granted;
+    if (entry_.id != id || other_grant) return {false, loss::taken, {}, {}, {}};
+    entry_.expires = std::max(entry_.expires, now + ttl);  // never shorter
+    return {true, loss::none, ttl, now, granted};
   }
 
-  result<lock_status> inspect(core::time_point until) override {
-    static_cast<void>(until);
+  result<lock_status> inspect(core::time_point) override {
     const std::lock_guard guard{space_->m};
     return status_of(name_, entry_);
   }
 
-  result<void> break_with(fencing_token token, core::time_point until) override {
-    static_cast<void>(until);
+  result<void> break_with(fencing_token token, core::time_point) override {
     const std::lock_guard guard{space_->m};
     if (!entry_.held(runtime::now())) {
       return fail(errc::not_held, "nobody holds the lock; nothing was changed");
@@ -145,21 +128,6 @@ class memory_lock final : public blocking::store_lock {
     }
     free_it();
     return {};
-  }
-
-  result<renewal> extend(const core::owner_id& id, fencing_token token, core::duration ttl,
-                         core::time_point until) override {
-    static_cast<void>(until);
-    const std::lock_guard guard{space_->m};
-    const auto now = runtime::now();
-    if (!entry_.held(now)) return renewal{false, loss::deleted, {}, {}, {}};
-    if (entry_.id != id) return renewal{false, loss::taken, {}, {}, {}};
-    const auto granted = entry_.who.token;
-    if (token != fencing_token{} && token != granted) {
-      return renewal{false, loss::taken, {}, {}, {}};
-    }
-    entry_.expires = std::max(entry_.expires, now + ttl);  // never shorter
-    return renewal{true, loss::none, ttl, now, granted};
   }
 
   [[nodiscard]] static lock_status status_of(std::string name, const entry& of) {
@@ -182,21 +150,111 @@ class memory_lock final : public blocking::store_lock {
   }
   void free_it() {
     entry_.expires = {};
-    entry_.changed.notify_all();
+    entry_.tell_first();
   }
+
+  friend class memory_attempt;
 
   const std::shared_ptr<space> space_;
   const std::string name_;
   entry& entry_;
 };
 
-class memory_store final : public blocking::store {
+class memory_attempt final : public attempt {
+ public:
+  memory_attempt(memory_lock& at, attempt_spec what)
+      : lock_{at}, spec_{std::move(what)}, id_{runtime::fresh_owner()} {}
+
+  core::owner_id id() const override { return id_; }
+
+  void ask(core::time_point, caller&, on_answer done) override { done(ask_now()); }
+
+  void wait(core::time_point until, caller& by, on_woken done) override {
+    auto turn = std::make_shared<pause>(until, [this, done = std::move(done)] {
+      set_wait(nullptr);
+      done(std::nullopt);
+    });
+    set_wait(turn);
+    by.wait_for(std::move(turn));
+  }
+
+  void wake() override {
+    const std::lock_guard guard{lock_.space_->m};
+    if (wait_) {
+      wait_->end();
+    } else {
+      woken_before_ = true;
+    }
+  }
+
+  void withdraw(core::time_point, caller&, on_removal done) override {
+    {
+      const std::lock_guard guard{lock_.space_->m};
+      const auto place = entry_.place_of(id_);
+      if (place != entry_.queue.end()) entry_.queue.erase(place);
+      entry_.tell_first();
+    }
+    done(lock_.remove(id_));
+  }
+
+ private:
+  [[nodiscard]] core::answer ask_now() {
+    const std::lock_guard guard{lock_.space_->m};
+    const auto now = runtime::now();
+    auto& queue = entry_.queue;
+    if (entry_.held(now) && entry_.id == id_) {
+      entry_.expires = std::max(entry_.expires, now + spec_.ttl);
+      return core::grant{entry_.who.token, spec_.ttl, now};
+    }
+    const auto place = entry_.place_of(id_);
+    const bool first = queue.empty() || place == queue.begin();
+    const auto wall = runtime::wall_now();
+    if (!entry_.held(now) && first) {
+      if (place != queue.end()) queue.erase(place);
+      entry_.id = id_;
+      entry_.expires = now + spec_.ttl;
+      entry_.who = {
+          false, "localhost", runtime::process_id(), spec_.label, lock_.space_->next_token(),
+          wall,  ""};
+      return core::grant{entry_.who.token, spec_.ttl, now};
+    }
+    if (place == queue.end()) {
+      queue.push_back({id_, {"localhost", runtime::process_id(), spec_.label, wall}});
+    }
+    const auto left = entry_.held(now) ? entry_.expires - now : core::duration::zero();
+    return core::busy{entry_.who, left, true, ask_within};
+  }
+
+  // A wait begins, or, without one, has ended.
+  void set_wait(const std::shared_ptr<pause>& what) {
+    const std::lock_guard guard{lock_.space_->m};
+    wait_ = what;
+    const auto place = entry_.place_of(id_);
+    if (place != entry_.queue.end()) place->wait = what;
+    if (what && std::exchange(woken_before_, false)) what->end();
+    if (what) entry_.tell_first();
+  }
+
+  memory_lock& lock_;
+  entry& entry_ = lock_.entry_;
+  const attempt_spec spec_;
+  const core::owner_id id_;
+  // Protected by the space's mutex.
+  std::shared_ptr<pause> wait_;
+  bool woken_before_ = false;  // the next wait ends at once
+};
+
+std::unique_ptr<attempt> memory_lock::begin(attempt_spec what) {
+  return std::make_unique<memory_attempt>(*this, std::move(what));
+}
+
+class memory_store final : public store {
  public:
   explicit memory_store(std::shared_ptr<space> in) : space_{std::move(in)} {}
 
   void on_events(store_events events) override { static_cast<void>(events); }
 
-  result<std::shared_ptr<blocking::store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<store_lock>> open(std::string_view name) override {
     return std::make_shared<memory_lock>(space_, std::string{name});
   }
 
@@ -204,18 +262,16 @@ class memory_store final : public blocking::store {
     return renewals_per_call;
   }
 
-  result<std::vector<renewal>> renew(std::span<const blocking::held> leases,
-                                     core::time_point until) override {
+  void renew(std::vector<held> leases, core::time_point, caller&, on_renewals done) override {
     std::vector<renewal> all;
     all.reserve(leases.size());
     for (const auto& one : leases) {
-      all.push_back(*one.lock->extend(one.id, one.token, one.ttl, until));  // cannot fail
+      all.push_back(static_cast<memory_lock*>(one.lock)->extend_now(one.id, one.token, one.ttl));
     }
-    return all;
+    done(std::move(all));
   }
 
-  result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override {
-    static_cast<void>(timeout);
+  result<std::vector<lock_status>> list(std::string_view pattern, core::duration) override {
     std::vector<lock_status> all;
     const std::lock_guard guard{space_->m};
     for (const auto& [name, one] : space_->locks) {
@@ -244,7 +300,7 @@ class memory_store final : public blocking::store {
 }  // namespace
 
 std::unique_ptr<store> make_memory_store(std::string_view name) {
-  return blocking::told_by_events(std::make_unique<memory_store>(space_called(name)));
+  return std::make_unique<memory_store>(space_called(name));
 }
 
 }  // namespace holdfast::stores::memory

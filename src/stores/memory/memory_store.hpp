@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "stores/blocking_store.hpp"
+#include "stores/store.hpp"
 
 namespace holdfast::stores::memory {
 

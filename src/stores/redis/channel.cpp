@@ -1,24 +1,18 @@
 #include "stores/redis/channel.hpp"
 
-#include <poll.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <thread>
 
 #include "runtime/clock.hpp"
 #include "runtime/socket.hpp"
+#include "stores/redis/pending_call.hpp"
 
 namespace holdfast::stores::redis {
 
 namespace {
 
-constexpr std::size_t read_chunk_bytes = 16 * 1024;
-// Commands that somebody waits for, on their way to the server: from here on others gather.
+// Commands that callers wait for, on their way to the server: from here on others gather.
 constexpr std::size_t gather_from = 8;
-// The shortest reply there is, ":1\r\n".
-constexpr std::size_t reply_bytes_min = 4;
 
 bool has_spare_core() {
   static const bool spare = std::thread::hardware_concurrency() > 1;
@@ -41,8 +35,7 @@ bool channel::enqueue(std::string_view command, in_flight entry) {
   out_ += command;
   stream_end_ += command.size();
   entry.ends_at = stream_end_;
-  if (entry.caller != nullptr) {
-    entry.caller->ends_at = stream_end_;
+  if (entry.call) {
     ++awaited_;
     ++awaited_unsent_;
   }
@@ -97,53 +90,50 @@ void channel::send_or_leave(lock& held) {
   if (!leader_comes) send_pending(held);
 }
 
-result<reply> channel::call(std::string_view command, core::time_point until, bool alone,
-                            std::uint64_t* position) {
-  waiting_call mine;
-  lock held{m_};
-  if (broken_) return fail(errc::store_unreachable, "the connection to " + node_ + " is broken");
-  notice_closing(held);
-  if (broken_) return fail(errc::store_unreachable, "the connection to " + node_ + " was closed");
-  if (!enqueue(command, {&mine, nullptr, 0, core::never})) {
-    return fail(errc::overloaded, "too many requests are under way to " + node_);
+void channel::call(std::string_view command, core::time_point until, bool alone, caller& by,
+                   on_reply done, std::uint64_t* position) {
+  const auto mine = std::make_shared<pending_call>(*this, until, alone, std::move(done));
+  failure why;
+  {
+    lock held{m_};
+    const bool was_broken = broken_;
+    if (!was_broken) notice_closing(held);
+    if (broken_) {
+      why = {errc::store_unreachable,
+             "the connection to " + node_ + (was_broken ? " is broken" : " was closed"),
+             {}};
+    } else if (!enqueue(command, {mine, nullptr, 0, core::never})) {
+      why = {errc::overloaded, "too many requests are under way to " + node_, {}};
+    } else {
+      if (position != nullptr) *position = sent_.load();
+      send_or_leave(held);
+    }
   }
-  if (position != nullptr) *position = sent_.load();
-  send_or_leave(held);
-  wait_for(held, mine, until, alone);
-  if (!mine.done) {
-    return fail({errc::outcome_unknown,
-                 "no reply from " + node_ + " in time",
-                 {{node_, "no reply in time"}}});
-  }
-  return outcome_of(mine);
+  if (!why.message.empty()) return mine->done(fail(std::move(why)));
+  by.wait_for(mine);
 }
 
-// Until it is done, leading if nobody else does. Unlocks.
-void channel::wait_for(lock& held, waiting_call& mine, core::time_point until, bool alone) {
-  while (!mine.done) {
-    if (!someone_leads_ || mine.leads) {
-      someone_leads_ = true;
-      mine.leads = true;
-      lead(held, mine, until, alone);
-      break;
+result<reply> channel::call(std::string_view command, core::time_point until, bool alone) {
+  return wait_here<result<reply>>(
+      [&](auto& by, auto done) { call(command, until, alone, by, std::move(done)); });
+}
+
+void channel::await(std::uint64_t position, core::time_point until, caller& by,
+                    const std::function<void()>& done) {
+  std::shared_ptr<pending_call> mine;
+  {
+    const lock held{m_};
+    auto* entry =
+        broken_ || answered(position) ? nullptr : &in_flight_[position - read_.load() - 1];
+    if (entry != nullptr && !entry->call) {
+      mine = std::make_shared<pending_call>(*this, until, false,
+                                            [done](const result<reply>&) { done(); });
+      entry->call = mine;
+      ++awaited_;
     }
-    held.unlock();
-    mine.sleeper->park(until);
-    if (mine.done && !mine.leads) return;
-    held.lock();
-    if (!mine.leads && runtime::now() >= until) break;
   }
-  if (!mine.done) {
-    // The reply will come, or not, and must not be taken for that of another command.
-    for (auto& entry : in_flight_) {
-      if (entry.caller == &mine) {
-        entry.caller = nullptr;
-        --awaited_;
-      }
-    }
-    suspect_ = true;
-  }
-  if (mine.leads) pass_lead(held);
+  if (!mine) return done();
+  by.wait_for(mine);
 }
 
 void channel::read_when_told(std::weak_ptr<channel> self) {
@@ -151,22 +141,6 @@ void channel::read_when_told(std::weak_ptr<channel> self) {
     if (const auto alive = self.lock()) alive->sweep();
   });
   static_cast<void>(told);  // otherwise whoever waits polls
-}
-
-void channel::await(std::uint64_t position, core::time_point until) {
-  waiting_call mine;
-  lock held{m_};
-  if (broken_ || answered(position) || stream_->fd() < 0) return;
-  auto& entry = in_flight_[position - read_.load() - 1];
-  if (entry.caller != nullptr) return;
-  entry.caller = &mine;
-  ++awaited_;
-  wait_for(held, mine, until, false);
-}
-
-result<reply> channel::outcome_of(waiting_call& mine) {
-  if (mine.failed) return fail(std::move(mine.why));
-  return std::move(mine.answer);
 }
 
 std::uint64_t channel::post(std::string_view command, on_reply done, std::string_view before) {
@@ -181,150 +155,42 @@ std::uint64_t channel::post(std::string_view command, on_reply done, std::string
   return position;
 }
 
-void channel::sweep() {
-  lock held{m_};
-  if (broken_ || someone_leads_) return;
-  someone_leads_ = true;
-  send_pending(held);
-  while (!broken_ && !in_flight_.empty() &&
-         read_replies(held, core::time_point{}, false, false) == read_result::progress) {
+// The reply to a posted command is its owner's, also if a caller awaits it.
+void channel::answer(in_flight& entry, result<reply> with, announcements& say) {
+  auto call = std::move(entry.call);
+  if (entry.done) {
+    say.told.emplace_back(std::move(entry.done), std::move(with));
+    with = reply{};
   }
-  const auto now = runtime::now();
-  for (const auto& entry : in_flight_) {
-    if (entry.posted_at == core::never) continue;
-    if (now - entry.posted_at > posted_patience_) {
-      suspect_ = true;
-      break_locked(held, "no reply came in time", errc::outcome_unknown);
-    }
-    break;  // the oldest of them
-  }
-  pass_lead(held);
+  if (!call) return;
+  const bool is_parked = !call->watched_by && call->sleeper != runtime::parker::of_this_thread();
+  if (is_parked) say.woken.push_back(call->sleeper);
+  call->outcome = std::move(with);
+  call->over = true;
+  if (call->watched_by) call->watched_by->at(runtime::now(), [call] { call->tell(); });
 }
 
-// Somebody has to read for those who still wait. Unlocks.
-void channel::pass_lead(lock& held) {
-  someone_leads_ = false;
-  std::shared_ptr<runtime::parker> next;
-  for (auto& entry : in_flight_) {
-    if (entry.caller == nullptr) continue;
-    someone_leads_ = true;
-    entry.caller->leads = true;
-    next = entry.caller->sleeper;
-    break;
-  }
-  if (!next) send_pending(held);  // nobody comes to do it
+void channel::announce(lock& held, announcements& all) {
+  if (all.told.empty() && all.woken.empty()) return;
   held.unlock();
-  if (next) next->unpark();
-}
-
-void channel::lead(lock& held, waiting_call& mine, core::time_point until, bool alone) {
-  while (!mine.done && !broken_) {
-    send_pending(held);
-    if (broken_ || mine.done) return;
-    if (read_replies(held, until, true, alone) == read_result::nothing) return;  // timed out
-    if (!mine.done && runtime::now() >= until) return;
-  }
-}
-
-runtime::io_outcome channel::poll_briefly(char* into, std::size_t room) {
-  const auto start = runtime::now();
-  for (;;) {
-    const auto read = stream_->receive_some(into, room);
-    const bool over = !read.would_block || runtime::now() - start >= spin_;
-    if (!over) continue;
-    polling_.on_polled(!read.would_block);
-    return read;
-  }
-}
-
-// Replies that nobody waits for come first: to be woken by each of them would cost a sleep and a
-// wake-up more. Never asks for more bytes than are sure to come.
-void channel::sleep_through(std::size_t posted) {
-  const int bytes = reader_.between_replies()
-                        ? static_cast<int>((std::min(posted, in_flight_max) + 1) * reply_bytes_min)
-                        : 1;
-  if (bytes == bytes_that_wake_) return;
-  if (stream_->wake_at(bytes)) bytes_that_wake_ = bytes;
-}
-
-channel::read_result channel::read_replies(lock& held, core::time_point until, bool may_wait,
-                                           bool alone) {
-  const bool all_sent = sending_.empty() && out_.empty();
-  const bool blocked = !all_sent && !someone_sends_;
-  const auto first_awaited = std::find_if(in_flight_.begin(), in_flight_.end(),
-                                          [](const auto& one) { return one.caller != nullptr; });
-  const auto posted = static_cast<std::size_t>(first_awaited - in_flight_.begin());
-  held.unlock();
-  std::array<char, read_chunk_bytes> chunk;
-  const bool polls =
-      may_wait && alone && spin_ > core::duration::zero() && all_sent && polling_.worth_it();
-  // Whoever may wait most often has to: looking first would be a system call for nothing.
-  auto read = polls      ? poll_briefly(chunk.data(), chunk.size())
-              : may_wait ? runtime::io_outcome{0, true, 0}
-                         : stream_->receive_some(chunk.data(), chunk.size());
-  while (read.would_block) {
-    const short events = blocked ? POLLIN | POLLOUT : POLLIN;
-    if (may_wait) sleep_through(all_sent ? posted : 0);
-    if (!may_wait ||
-        runtime::wait_ready(stream_->fd(), events, until) != runtime::readiness::ready) {
-      held.lock();
-      return read_result::nothing;
-    }
-    read = stream_->receive_some(chunk.data(), chunk.size());
-    if (blocked) break;  // perhaps the socket takes more now; the caller sends and comes back
-  }
-  const auto got = read.bytes;
-  const int error = read.error;
-
-  std::deque<reply> replies;
-  std::string_view garbled;
-  if (got > 0) {
-    // Only the leader touches the reader.
-    reader_.feed({chunk.data(), got});
-    while (auto one = reader_.next()) {
-      // No answer to anything: taking it for one would shift all that follow.
-      if (one->type != reply_kind::push) replies.push_back(std::move(one));
-    }
-    garbled = reader_.trouble();
-  }
+  for (const auto& one : all.woken)
+    one->unpark();
+  for (auto& [done, what] : all.told)
+    done(std::move(what));
   held.lock();
-  deliver(held, replies);
-  if (!garbled.empty()) {
-    break_locked(held, std::string{garbled}, errc::incompatible);
-    return read_result::failed;
-  }
-  if (error != 0) {
-    break_locked(held, runtime::describe_io_error(error), errc::outcome_unknown);
-    return read_result::failed;
-  }
-  return read_result::progress;
 }
 
-void channel::deliver(lock& held, std::deque<reply>& replies) {
-  std::vector<completion> posted;
-  std::vector<std::shared_ptr<runtime::parker>> woken;
+void channel::deliver(lock& held, std::vector<reply>& replies) {
+  announcements all;
   for (auto& one : replies) {
     if (in_flight_.empty()) break;  // a server that talks unasked; nothing to match it with
     auto entry = std::move(in_flight_.front());
     in_flight_.pop_front();
     read_.fetch_add(1);
-    if (entry.caller != nullptr) {
-      --awaited_;
-      if (entry.caller->sleeper != runtime::parker::of_this_thread()) {
-        woken.push_back(entry.caller->sleeper);
-      }
-      if (!entry.done) entry.caller->answer = std::move(one);
-      entry.caller->done = true;
-    }
-    if (entry.done) posted.push_back({std::move(entry.done), std::move(one)});
+    if (entry.call) --awaited_;
+    answer(entry, std::move(one), all);
   }
-  if (posted.empty() && woken.empty()) return;
-  held.unlock();
-  for (const auto& one : woken)
-    one->unpark();
-  for (auto& one : posted)
-    one.done(std::move(one.answer));
-  held.lock();
+  announce(held, all);
 }
 
 void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
@@ -333,32 +199,20 @@ void channel::break_locked(lock& held, const std::string& why, errc sent_code) {
   dropped.swap(in_flight_);
   awaited_ = awaited_unsent_ = 0;
   read_.store(sent_.load());
-  std::vector<std::pair<on_reply, failure>> posted;
-  std::vector<std::shared_ptr<runtime::parker>> woken;
+  announcements all;
   for (auto& entry : dropped) {
     // What the kernel never got was never run; a command cut short is not run either.
-    // What somebody is just sending may have arrived.
+    // What another thread is just sending may have arrived.
     const auto perhaps_sent = stream_flushed_ + (someone_sends_ ? sending_.size() : 0);
     const bool may_have_run = entry.ends_at <= perhaps_sent;
-    failure what{may_have_run ? sent_code : errc::store_unreachable,
+    answer(entry,
+           fail({may_have_run ? sent_code : errc::store_unreachable,
                  "connection to " + node_ + " lost: " + why,
-                 {{node_, why}}};
-    if (entry.caller != nullptr) {
-      woken.push_back(entry.caller->sleeper);
-      entry.caller->why = what;
-      entry.caller->failed = true;
-      entry.caller->done = true;
-    }
-    if (entry.done) posted.emplace_back(std::move(entry.done), std::move(what));
+                 {{node_, why}}}),
+           all);
   }
   out_.clear();
-  if (posted.empty() && woken.empty()) return;
-  held.unlock();
-  for (const auto& one : woken)
-    one->unpark();
-  for (auto& [done, what] : posted)
-    done(fail(std::move(what)));
-  held.lock();
+  announce(held, all);
 }
 
 std::unique_ptr<runtime::stream> channel::take() {

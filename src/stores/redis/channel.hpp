@@ -18,13 +18,15 @@
 #include "runtime/parker.hpp"
 #include "runtime/stream.hpp"
 #include "stores/redis/resp.hpp"
+#include "stores/waiting.hpp"
 
 namespace holdfast::stores::redis {
 
-// Thread-safe. There is no I/O thread: whoever waits for a reply and finds nobody reading reads,
-// for everybody. A lone caller therefore writes and reads its own socket with no thread hop, and
+// Thread-safe. There is no I/O thread: a thread that waits for a reply and finds no other reading
+// reads, for all. A lone caller therefore writes and reads its own socket with no thread hop, and
 // polls it briefly before it sleeps, when that has paid; many callers' commands leave together,
-// because those who come while somebody is sending only add to what he sends.
+// because a thread that comes while another is sending only adds to what that one sends. Over a
+// stream that tells by itself no thread waits: replies are read as they come.
 //
 // | state   | call()                        | post()    |
 // |---------|-------------------------------|-----------|
@@ -51,11 +53,14 @@ class channel {
   channel& operator=(const channel&) = delete;
   ~channel();
 
-  // Sends one command and waits for its reply. `alone`: no other caller uses this server now.
-  // errc::store_unreachable: it was not sent. errc::outcome_unknown: sent, no reply.
-  // `position` (if any) is where it stands among all commands sent here, for answered().
-  [[nodiscard]] result<reply> call(std::string_view command, core::time_point until, bool alone,
-                                   std::uint64_t* position = nullptr);
+  // Sends one command. `done` gets its reply, in turn with the caller. `alone`: no other caller
+  // uses this server now. errc::store_unreachable: it was not sent. errc::outcome_unknown: sent, no
+  // reply. `position` (if any) is where it stands among all commands sent here, for answered(); it
+  // is set before `done` can be called.
+  void call(std::string_view command, core::time_point until, bool alone, caller& by, on_reply done,
+            std::uint64_t* position = nullptr);
+  // The same on the calling thread.
+  [[nodiscard]] result<reply> call(std::string_view command, core::time_point until, bool alone);
 
   // Sends one command whose reply nobody waits for. Never blocks. `done` is called by whoever
   // reads the reply, or when the connection breaks. Gives its position; 0, and no call of `done`,
@@ -63,9 +68,10 @@ class channel {
   [[nodiscard]] std::uint64_t post(std::string_view command, on_reply done,
                                    std::string_view before = {});
 
-  // Waits until the reply to the command at this position has been read, or the connection breaks.
-  // Returns at once where the stream tells by itself.
-  void await(std::uint64_t position, core::time_point until);
+  // Calls `done` when the reply to the command at this position has been read, when the connection
+  // breaks, or at `until`; at once if another caller waits for the same reply.
+  void await(std::uint64_t position, core::time_point until, caller& by,
+             const std::function<void()>& done);
   // On a stream that tells by itself, replies are read as they come, as long as `self` lives.
   void read_when_told(std::weak_ptr<channel> self);
 
@@ -96,25 +102,17 @@ class channel {
   int users = 0;
 
  private:
-  struct waiting_call {
-    reply answer;
-    failure why;
-    std::uint64_t ends_at = 0;  // position in the stream of its last byte
-    bool failed = false;
-    bool leads = false;
-    // Set last: whoever sees it needs no mutex to read the rest.
-    std::atomic<bool> done{false};
-    const std::shared_ptr<runtime::parker> sleeper = runtime::parker::of_this_thread();
-  };
+  class pending_call;
   struct in_flight {
-    waiting_call* caller = nullptr;  // null: nobody waits, or not any more
-    on_reply done;                   // for posted commands: gets the reply
+    std::shared_ptr<pending_call> call;  // null: no caller waits, or not any more
+    on_reply done;                       // for posted commands: gets the reply
     std::uint64_t ends_at = 0;
     core::time_point posted_at = core::never;
   };
-  struct completion {
-    on_reply done;
-    reply answer;
+  // What is to be said once m_ is unlocked.
+  struct announcements {
+    std::vector<std::shared_ptr<runtime::parker>> woken;
+    std::vector<std::pair<on_reply, result<reply>>> told;
   };
   using lock = std::unique_lock<std::mutex>;
 
@@ -122,14 +120,16 @@ class channel {
   void send_or_leave(lock& held);
   void notice_closing(lock& held);
   void send_pending(lock& held);
-  void lead(lock& held, waiting_call& mine, core::time_point until, bool alone);
+  void lead(lock& held, pending_call& mine);
   enum class read_result { progress, nothing, failed };
   read_result read_replies(lock& held, core::time_point until, bool may_wait, bool alone);
-  void deliver(lock& held, std::deque<reply>& replies);
+  void deliver(lock& held, std::vector<reply>& replies);
   void break_locked(lock& held, const std::string& why, errc sent_code);
+  static void answer(in_flight& entry, result<reply> with, announcements& say);
+  static void announce(lock& held, announcements& all);
   void pass_lead(lock& held);
-  void wait_for(lock& held, waiting_call& mine, core::time_point until, bool alone);
-  [[nodiscard]] static result<reply> outcome_of(waiting_call& mine);
+  void wait_for(lock& held, pending_call& mine);
+  void give_up(const pending_call& mine);
   [[nodiscard]] runtime::io_outcome poll_briefly(char* into, std::size_t room);
   void sleep_through(std::size_t posted);
 
@@ -156,7 +156,7 @@ class channel {
   std::uint64_t stream_end_ = 0;      // bytes ever put into out_
   std::uint64_t stream_flushed_ = 0;  // bytes ever handed to the kernel
   core::time_point last_used_{};
-  std::size_t awaited_ = 0;         // commands in flight that somebody waits for
+  std::size_t awaited_ = 0;         // commands in flight that a caller waits for
   std::size_t awaited_unsent_ = 0;  // of those, the ones in out_
   bool someone_sends_ = false;
   bool someone_leads_ = false;

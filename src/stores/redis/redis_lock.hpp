@@ -8,62 +8,46 @@
 #include <string>
 #include <vector>
 
-#include "stores/blocking_store.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/server.hpp"
+#include "stores/store.hpp"
 
 namespace holdfast::stores::redis {
 
-class redis_lock final : public blocking::store_lock,
-                         public std::enable_shared_from_this<redis_lock> {
+class redis_lock final : public store_lock, public std::enable_shared_from_this<redis_lock> {
  public:
   redis_lock(std::shared_ptr<server> on, std::string key);
 
-  result<core::answer> ask(blocking::attempt& who, core::time_point until) override;
-  void wait(blocking::attempt& who, core::time_point until, const std::stop_token& stop) override;
-  result<removal> withdraw(blocking::attempt& who, core::time_point until) override;
-  result<removal> release(const core::owner_id& id, core::time_point until) override;
+  std::unique_ptr<attempt> begin(attempt_spec what) override;
+  void release(const core::owner_id& id, core::time_point until, caller& by,
+               on_removal done) override;
   void release_later(const core::owner_id& id, core::time_point give_up) noexcept override;
   // The same for a grant that was sent to an attempt which is gone: for that grant only, for the
   // attempt may have been granted the lock anew since, and hold it.
   void give_back(const core::owner_id& id, fencing_token token, core::time_point give_up) noexcept;
+  void extend(const core::owner_id& id, fencing_token token, core::duration ttl,
+              core::time_point until, caller& by, on_renewal done) override;
   result<lock_status> inspect(core::time_point until) override;
   result<void> break_with(fencing_token token, core::time_point until) override;
-  result<renewal> extend(const core::owner_id& id, fencing_token token, core::duration ttl,
-                         core::time_point until) override;
 
+  // For attempts.
+  [[nodiscard]] server& on() const noexcept { return *server_; }
   [[nodiscard]] const std::string& key() const noexcept { return keys_.lock; }
-
- private:
   [[nodiscard]] std::array<std::string_view, 4> keys() const noexcept;
   // `whose`: how the value of the lock begins that is given back: an owner's id, or a grant's.
   // `entry`: the attempt's place in the queue, to be left; empty if it never joined. `spared`: how
   // the value of a lock begins that is to be left alone; empty: none.
   [[nodiscard]] script_call release_script(std::string_view whose, std::string_view entry,
                                            std::string_view spared = {}) const;
-  // Sends a release behind each ask that was not answered, on its own connection, where it cannot
-  // overtake. Says how many such asks there are, those on broken connections included.
-  std::size_t follow_unanswered(blocking::attempt& who, std::string_view spared);
   struct unanswered_releases {
-    trace last;                       // an ask must come after it
+    sent_position last;               // an ask must come after it
     std::vector<core::owner_id> ids;  // whose lock is ours to take away, if an ask meets it
   };
   [[nodiscard]] unanswered_releases pending_releases();
-  struct asked {
-    core::answer answer;
-    std::optional<core::owner_id> in_the_way{};  // held by a lease that we have given back already
-    bool call_again = false;
-  };
-  [[nodiscard]] result<core::answer> ask_or_take(blocking::attempt& who, core::time_point until);
-  [[nodiscard]] result<asked> ask_once(blocking::attempt& who, bool joining,
-                                       core::time_point until);
-  // `releasing`: leases that we had given back when we asked.
-  [[nodiscard]] static result<asked> read_answer(blocking::attempt& who, const reply_value& answer,
-                                                 core::time_point counted_from,
-                                                 const std::vector<core::owner_id>& releasing,
-                                                 server& on);
-  [[nodiscard]] std::optional<core::grant> take_delivered(blocking::attempt& who);
-  void release_answered(const core::owner_id& id);
+  // What we gave back last went to a waiter elsewhere.
+  [[nodiscard]] bool others_wait() const noexcept { return others_wait_.load(); }
+
+ private:
   struct posted_release;
   void post(const std::shared_ptr<posted_release>& what);
   // False: it has to wait its turn, for the connection takes no more now.
@@ -77,10 +61,9 @@ class redis_lock final : public blocking::store_lock,
 
   std::mutex m_;
   // Protected by m_.
-  trace last_release_;                     // an ask must not overtake it
+  sent_position last_release_;             // an ask must not overtake it
   std::vector<core::owner_id> releasing_;  // given back by us, but the store has not said so yet
-  // Others wait for it: what we gave back last went to one of them.
-  std::atomic<bool> wanted_{false};
+  std::atomic<bool> others_wait_{false};
 };
 
 // What the inspect script says of one lock, in so many elements; shared by inspect() and the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <utility>
 
 #include "core/clock_watch.hpp"
 #include "core/weak_registry.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::size_t renewals_per_call = 100;
 
-class redis_store final : public blocking::store {
+class redis_store final : public store {
  public:
   redis_store(redis_config config, std::shared_ptr<runtime::background> background)
       : server_{std::make_shared<server>(std::move(config), std::move(background))} {}
@@ -27,7 +28,7 @@ class redis_store final : public blocking::store {
 
   void on_events(store_events events) override { server_->events = std::move(events); }
 
-  result<std::shared_ptr<blocking::store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<store_lock>> open(std::string_view name) override {
     auto key = server_->prefix + std::string{name};
     if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
@@ -40,8 +41,8 @@ class redis_store final : public blocking::store {
     return renewals_per_call;
   }
 
-  result<std::vector<renewal>> renew(std::span<const blocking::held> leases,
-                                     core::time_point until) override;
+  void renew(std::vector<held> leases, core::time_point until, caller& by,
+             on_renewals done) override;
   bool await_doubt(int wake_fd) override { return server_->await_end(wake_fd); }
   result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override;
 
@@ -50,6 +51,10 @@ class redis_store final : public blocking::store {
   void close() noexcept override { server_->close(); }
 
  private:
+  struct renewing;
+  void ask_renewals(const std::shared_ptr<renewing>& what);
+  [[nodiscard]] result<std::vector<renewal>> read_renewals(const renewing& what,
+                                                           const reply_value& answer);
   result<void> append_statuses(std::span<const std::string> keys, core::time_point until,
                                std::vector<lock_status>& to);
 
@@ -62,8 +67,18 @@ class redis_store final : public blocking::store {
   core::weak_registry<redis_lock> locks_;
 };
 
-result<std::vector<renewal>> redis_store::renew(std::span<const blocking::held> leases,
-                                                core::time_point until) {
+struct redis_store::renewing {
+  std::vector<held> leases;
+  script_call script;
+  core::time_point until;
+  caller& by;
+  on_renewals done;
+  core::time_point counted_from;
+  bool again = false;
+};
+
+void redis_store::renew(std::vector<held> leases, core::time_point until, caller& by,
+                        on_renewals done) {
   std::vector<std::string_view> keys;
   std::vector<std::string> ttls;
   std::vector<std::string> tokens;
@@ -80,26 +95,41 @@ result<std::vector<renewal>> redis_store::renew(std::span<const blocking::held> 
     args.push_back(ttls.back());
     args.push_back(tokens.back());
   }
-  const auto counted_from = runtime::now();
-  const script_call script{scripts::renew, keys, args};
-  auto answer = server_->renewals.run(script, until);
-  // Once more if the connection ended under it: a renewal may be repeated, and one that another
-  // connection's end has set off often meets a server that is about to close this one as well.
-  const bool was_cut_off = !answer && answer.error().code == errc::outcome_unknown;
-  if (was_cut_off && runtime::now() < until) answer = server_->renewals.run(script, until);
-  if (!answer) return fail(std::move(answer.error()));
-  const auto fields = elements_of(**answer);
-  if (fields.size() != leases.size() + 2) {
+  script_call script{scripts::renew, keys, args};
+  ask_renewals(std::make_shared<renewing>(
+      renewing{std::move(leases), std::move(script), until, by, std::move(done), runtime::now()}));
+}
+
+void redis_store::ask_renewals(const std::shared_ptr<renewing>& what) {
+  server_->renewals.run(
+      what->script, what->until, {}, what->by, [this, what](result<reply> answer, const auto&) {
+        if (answer) return what->done(read_renewals(*what, **answer));
+        // Once more if the connection ended under it: a renewal may be repeated, and one that
+        // another connection's end has set off often meets a server that is about to close this one
+        // as well.
+        const bool was_cut_off = answer.error().code == errc::outcome_unknown;
+        if (was_cut_off && !std::exchange(what->again, true) && runtime::now() < what->until) {
+          return ask_renewals(what);
+        }
+        what->done(fail(std::move(answer.error())));
+      });
+}
+
+result<std::vector<renewal>> redis_store::read_renewals(const renewing& what,
+                                                        const reply_value& answer) {
+  const auto fields = elements_of(answer);
+  if (fields.size() != what.leases.size() + 2) {
     return fail(strange_answer(server_->renewals.node()));
   }
-  const auto step = clock_.look(read_time(*fields[0], *fields[1]), counted_from, runtime::now());
+  const auto step =
+      clock_.look(read_time(*fields[0], *fields[1]), what.counted_from, runtime::now());
   if (step != core::duration::zero() && server_->events.clock_stepped) {
     server_->events.clock_stepped(step);
   }
   std::vector<renewal> all;
-  all.reserve(leases.size());
-  for (std::size_t i = 0; i < leases.size(); ++i) {
-    all.push_back(read_renewal(*fields[i + 2], leases[i].ttl, counted_from));
+  all.reserve(what.leases.size());
+  for (std::size_t i = 0; i < what.leases.size(); ++i) {
+    all.push_back(read_renewal(*fields[i + 2], what.leases[i].ttl, what.counted_from));
   }
   return all;
 }
@@ -117,7 +147,9 @@ result<void> redis_store::append_statuses(std::span<const std::string> keys, cor
   }
   const auto shown = std::to_string(waiters_shown_max);
   const std::array<std::string_view, 1> args{shown};
-  auto answer = server_->calls.look({scripts::inspect, names, args}, until);
+  auto answer = wait_here<result<reply>>([&](auto& by, auto done) {
+    server_->calls.look({scripts::inspect, names, args}, until, {}, by, std::move(done));
+  });
   if (!answer) return fail(std::move(answer.error()));
   const auto said = elements_of(**answer);
   for (std::size_t i = 0; i < keys.size() && (i + 1) * status_elements <= said.size(); ++i) {
@@ -138,7 +170,10 @@ result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
   const auto match = scan_pattern(server_->prefix, pattern);
   do {
     const auto scan = scan_step(cursor, match);
-    auto answer = server_->calls.look(scan.bytes(), core::after(runtime::now(), timeout));
+    const auto until = core::after(runtime::now(), timeout);
+    auto answer = wait_here<result<reply>>([&](auto& by, auto done) {
+      server_->calls.look(scan.bytes(), until, by, std::move(done));
+    });
     if (!answer) return fail(std::move(answer.error()));
     const auto fields = elements_of(**answer);
     if (fields.size() < 2) break;
@@ -161,8 +196,7 @@ result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
 
 std::unique_ptr<store> make_redis_store(redis_config config,
                                         std::shared_ptr<runtime::background> background) {
-  return blocking::told_by_events(
-      std::make_unique<redis_store>(std::move(config), std::move(background)));
+  return std::make_unique<redis_store>(std::move(config), std::move(background));
 }
 
 }  // namespace holdfast::stores::redis

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "runtime/background.hpp"
-#include "stores/blocking_store.hpp"
-#include "stores/redis/link.hpp"
+#include "stores/redis/connection_pool.hpp"
 #include "stores/redis/promises.hpp"
+#include "stores/store.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -14,7 +14,7 @@ struct redis_config {
   endpoint server;
   // How connections are made.
   std::function<std::shared_ptr<dialer>(endpoint)> make_dialer = redis::make_dialer;
-  link_limits limits;
+  pool_limits limits;
   std::string prefix;
   bool share_with_foreign = false;  // leave the lock free now and then, for clients that poll
   guarantees promises = promises_of_server(reach::network);

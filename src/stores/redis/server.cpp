@@ -2,17 +2,13 @@
 
 #include <poll.h>
 
-#include <array>
 #include <cerrno>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "core/release_machine.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/host.hpp"
-#include "runtime/random.hpp"
-#include "runtime/sleep.hpp"
+#include "stores/background_caller.hpp"
 #include "stores/redis/redis_lock.hpp"
 
 namespace holdfast::stores::redis {
@@ -28,21 +24,11 @@ constexpr core::duration stray_patience = std::chrono::seconds{1};
 }  // namespace
 
 server::server(redis_config config, std::shared_ptr<runtime::background> background)
-    : calls{config.make_dialer(config.server),
-            config.limits,
-            {[this] {
-               if (events.reconnected) events.reconnected();
-             },
-             [this] { watch_replies(); }, [this] { on_demoted(); },
-             [this] {
-               if (events.doubtful) events.doubtful();
-             }}},
-      renewals{config.make_dialer(config.server),
-               link_limits{1, core::duration::zero()},
-               {nullptr, [this] { watch_replies(); }, [this] { on_demoted(); },
-                [this] {
-                  if (events.doubtful) events.doubtful();
-                }}},
+    : calls{config.make_dialer(config.server), config.limits, hooks([this] {
+              if (events.reconnected) events.reconnected();
+            })},
+      renewals{config.make_dialer(config.server), pool_limits{1, core::duration::zero()},
+               hooks(nullptr)},
       grants{calls, [this](const grant_message& stray) { give_back(stray); },
              [this] { let_inbox_rest(); }},
       prefix{std::move(config.prefix)},
@@ -50,6 +36,16 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
       promises{std::move(config.promises)},
       host{runtime::host_name()},
       background_{std::move(background)} {}
+
+connection_pool::hooks server::hooks(std::function<void()> reconnected) {
+  return {.reconnected = std::move(reconnected),
+          .retired = [this] { watch_replies(); },
+          .demoted = [this] { on_demoted(); },
+          .doubtful =
+              [this] {
+                if (events.doubtful) events.doubtful();
+              }};
+}
 
 void server::release_began() noexcept {
   const std::lock_guard guard{m_};
@@ -72,8 +68,8 @@ void server::flush(core::time_point until) noexcept {
 }
 
 // A release: as many as leases were given back, so none is refused.
-void server::in_background(runtime::background::task work) {
-  background_->run_always(std::move(work));
+void server::in_background(std::function<void(caller&)> begin) {
+  begin_in_background(*background_, std::move(begin));
 }
 
 void server::wait_turn(std::function<bool()> send) {
@@ -189,32 +185,6 @@ void server::sweep() {
 void server::give_back(const grant_message& grant) {
   const auto lock = std::make_shared<redis_lock>(shared_from_this(), grant.key);
   lock->give_back(grant.id, grant.token, core::after(runtime::now(), stray_patience));
-}
-
-result<removal> release_by_id(server& on, const script_call& script, core::time_point until,
-                              bool unanswered_before) {
-  core::release_machine machine{until, runtime::random_bits()};
-  if (unanswered_before) static_cast<void>(machine.on_failure(errc::outcome_unknown, until));
-  bool was_ours = false;
-  int calls = 0;
-  for (;;) {
-    auto answer = on.calls.run(script, machine.patience(runtime::now()));
-    if (answer) {
-      const auto said = (*answer)->integer;
-      const bool not_ours = said == hand_over_unfinished_not_ours;
-      was_ours = was_ours || said > 0;
-      if ((said == hand_over_unfinished || not_ours) && ++calls < hand_over_calls_max) continue;
-      return machine.on_answer(was_ours                ? removal::released
-                               : said == 0 || not_ours ? removal::gone
-                                                       : removal::taken);
-    }
-    const auto again = machine.on_failure(answer.error().code, runtime::now());
-    if (!again) {
-      if (machine.went_unanswered()) answer.error().code = errc::outcome_unknown;
-      return fail(std::move(answer.error()));
-    }
-    runtime::sleep_until(*again);
-  }
 }
 
 }  // namespace holdfast::stores::redis

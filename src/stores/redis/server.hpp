@@ -9,10 +9,10 @@
 #include <mutex>
 
 #include "runtime/background.hpp"
-#include "stores/blocking_store.hpp"
+#include "stores/redis/connection_pool.hpp"
 #include "stores/redis/inbox.hpp"
-#include "stores/redis/link.hpp"
 #include "stores/redis/redis_store.hpp"
+#include "stores/store.hpp"
 
 namespace holdfast::stores::redis {
 
@@ -23,8 +23,8 @@ class server : public std::enable_shared_from_this<server> {
 
   // Requests of callers, and the connection of its own that renewals have: they must not queue
   // behind anything.
-  link calls;
-  link renewals;
+  connection_pool calls;
+  connection_pool renewals;
   inbox grants;
   const std::string prefix;
   const bool share_with_foreign;
@@ -43,7 +43,7 @@ class server : public std::enable_shared_from_this<server> {
 
   // Somebody must read the replies that nobody waits for: looks after them soon, once for many.
   void watch_replies();
-  void in_background(runtime::background::task work);
+  void in_background(std::function<void(caller&)> begin);
 
   // Releases for which the connection had no room when they came. `send` is called, in order, when
   // there may be room, until it says true. Bounded by the leases that there were.
@@ -60,6 +60,7 @@ class server : public std::enable_shared_from_this<server> {
   // that stays read-only would see a new connection with every request.
   static constexpr core::duration demoted_pause = std::chrono::milliseconds{100};
 
+  [[nodiscard]] connection_pool::hooks hooks(std::function<void()> reconnected);
   void on_demoted();
   void let_inbox_rest();
   void sweep();
@@ -78,18 +79,5 @@ class server : public std::enable_shared_from_this<server> {
   core::time_point demoted_not_before_{};
   std::atomic<std::size_t> turns_waiting_{0};
 };
-
-// What the release script says when it has not found the next holder yet.
-inline constexpr long long hand_over_unfinished = 2;
-inline constexpr long long hand_over_unfinished_not_ours = -2;
-// And when somebody who waited has it now.
-inline constexpr long long handed_over = 3;
-// Calls it takes to pass over a full queue of dead entries, five hundred at a time, and some.
-inline constexpr int hand_over_calls_max = 25;
-
-// Asks for the release until it is answered or the machine gives up.
-// A release that could not name the next holder in one go is asked for again.
-[[nodiscard]] result<removal> release_by_id(server& on, const script_call& script,
-                                            core::time_point until, bool unanswered_before);
 
 }  // namespace holdfast::stores::redis

@@ -274,8 +274,11 @@ void node_connection::greet(std::unique_ptr<runtime::stream> over, core::time_po
   if (fresh->to.fd() < 0) return;
   // One reply after the other: a thread that waits for the last of several lets the socket sleep
   // through short ones, and goes on doing so.
-  while (is_greeted(fresh) && runtime::now() < until)
-    fresh->to.await(fresh->to.sent() - fresh->unanswered + 1, until);
+  blocking_caller here;
+  while (is_greeted(fresh) && runtime::now() < until) {
+    fresh->to.await(fresh->to.sent() - fresh->unanswered + 1, until, here, [] {});
+    here.run();
+  }
   end_greeting(fresh);
 }
 

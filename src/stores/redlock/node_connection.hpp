@@ -18,7 +18,7 @@
 #include "runtime/wake_fd.hpp"
 #include "stores/redis/channel.hpp"
 #include "stores/redis/dialer.hpp"
-#include "stores/redis/link.hpp"
+#include "stores/redis/script_call.hpp"
 
 namespace holdfast::stores::redlock {
 

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,51 +13,39 @@
 
 #include "core/backoff.hpp"
 #include "core/types.hpp"
-#include "scripts.hpp"
+#include "stores/pause.hpp"
 #include "stores/redis/channel.hpp"
 #include "stores/redis/dialer.hpp"
+#include "stores/redis/script_call.hpp"
+#include "stores/waiting.hpp"
 
 namespace holdfast::stores::redis {
 
-struct link_limits {
+struct pool_limits {
   std::size_t connections = 2;
   core::duration spin = std::chrono::microseconds{60};
 };
 
 // Which connection carried a request, so that a later one can be sent behind it.
-struct trace {
+struct sent_position {
   std::shared_ptr<channel> on;
   std::uint64_t position = 0;
 
   [[nodiscard]] bool answered() const noexcept { return !on || on->answered(position); }
 };
 
-// A script with its keys and arguments, ready to be sent.
-class script_call {
- public:
-  // `to_come`: arguments that are added when it is sent.
-  script_call(const scripts::script& which, std::span<const std::string_view> keys,
-              std::span<const std::string_view> args, std::size_t to_come = 0);
-  [[nodiscard]] const std::string& by_hash() const noexcept { return by_hash_; }
-  [[nodiscard]] const scripts::script* which() const noexcept { return which_; }
-  // For a server that does not know the script: after a restart, or SCRIPT FLUSH.
-  [[nodiscard]] std::string by_source() const;
-
- private:
-  const scripts::script* which_;
-  std::string by_hash_;
-  std::size_t tail_at_ = 0;
-  std::size_t arguments_ = 0;
-};
-
-// Thread-safe. Few callers get a connection each; more than that share one, where their requests
-// travel in batches (from four callers on that is faster, and half of the work).
+// Thread-safe; must outlive what it was asked for. Few callers get a connection each; more than
+// that share one, where their requests travel in batches (from four callers on that is faster, and
+// half of the work).
 // A connection on which a reply failed to come is used for nothing new, and closed once it has
 // caught up or is too old; those that were idle at the time go with it, because what silenced one
 // (a firewall, a moved address) silences all, and finding out one by one takes a timeout each.
 // Connecting anew is paced: bounded, jittered back-off for all together.
-class link {
+class connection_pool {
  public:
+  using on_answer = std::function<void(result<reply>, const sent_position& sent)>;
+  using on_looked = std::function<void(result<reply>)>;
+
   // Connections that are being given up; the oldest is closed when there are more.
   static constexpr std::size_t retired_max = 8;
 
@@ -72,27 +58,27 @@ class link {
     std::function<void()> doubtful;
   };
 
-  link(std::shared_ptr<dialer> to, link_limits limits, hooks tell);
-  link(const link&) = delete;
-  link& operator=(const link&) = delete;
-  ~link();
+  connection_pool(std::shared_ptr<dialer> to, pool_limits limits, hooks tell);
+  connection_pool(const connection_pool&) = delete;
+  connection_pool& operator=(const connection_pool&) = delete;
+  ~connection_pool();
 
   // `behind`: use that connection if it still works, so that this comes after what it carries.
-  // `used` (if any) is set to where it was sent.
-  [[nodiscard]] result<reply> run(const script_call& script, core::time_point until,
-                                  const trace& behind = {}, trace* used = nullptr);
+  // `done` is also told where the request was sent.
+  void run(script_call script, core::time_point until, const sent_position& behind, caller& by,
+           on_answer done);
   // For what changes nothing: asked again if the connection breaks under it.
-  [[nodiscard]] result<reply> look(const script_call& script, core::time_point until,
-                                   const trace& behind = {});
-  [[nodiscard]] result<reply> look(std::string_view bytes, core::time_point until);
+  void look(script_call script, core::time_point until, const sent_position& behind, caller& by,
+            on_looked done);
+  void look(std::string bytes, core::time_point until, caller& by, on_looked done);
 
   // For connections of their own, for a use that is not ours.
   [[nodiscard]] dialer& dial() const noexcept { return *dialer_; }
 
   // Sends without waiting, if a connection is open; nothing otherwise. Position 0: there are too
   // many requests under way, and it was not sent. `done` and `before` as channel::post().
-  [[nodiscard]] trace post(const script_call& script, const trace& behind, channel::on_reply done,
-                           std::string_view before = {});
+  [[nodiscard]] sent_position post(const script_call& script, const sent_position& behind,
+                                   channel::on_reply done, std::string_view before = {});
 
   // Uses no connection that there is now for anything new: behind the same address may be another
   // server.
@@ -106,7 +92,7 @@ class link {
   // True while there is more of that to come.
   bool sweep(core::time_point now);
 
-  // Waits for the replies that nobody waits for.
+  // Blocks until the replies that nobody waits for have come.
   void flush(core::time_point until);
 
   [[nodiscard]] const std::string& node() const noexcept { return dialer_->node(); }
@@ -117,23 +103,20 @@ class link {
     std::shared_ptr<channel> on;
     core::time_point since;
   };
-  class use;
+  class exchange;
+  using on_connected = std::function<void(result<std::shared_ptr<channel>>)>;
 
-  [[nodiscard]] result<reply> exchange(std::string_view bytes, core::time_point until,
-                                       const trace& behind, trace* used);
-  [[nodiscard]] result<reply> exchange_once(std::string_view bytes, core::time_point until,
-                                            const trace& behind, trace* used);
   // Nothing: open another, and count it in connecting_.
-  [[nodiscard]] std::shared_ptr<channel> pick(const trace& behind);
-  // The same for a caller that may wait while others connect. Nothing at `until`, too.
-  [[nodiscard]] std::shared_ptr<channel> pick_or_wait(std::unique_lock<std::mutex>& held,
-                                                      const trace& behind, core::time_point until);
-  [[nodiscard]] result<std::shared_ptr<channel>> connect(core::time_point until);
+  [[nodiscard]] std::shared_ptr<channel> pick(const sent_position& behind);
+  void connect(core::time_point until, on_connected done);
+  void connected(bool again, result<std::shared_ptr<channel>> fresh, const on_connected& done);
+  void end_connecting(std::unique_lock<std::mutex>& held);
+  void leave(channel& on);
   [[nodiscard]] failure refused(std::string_view said);
   void drop_unfit();
 
   const std::shared_ptr<dialer> dialer_;
-  const link_limits limits_;
+  const pool_limits limits_;
   const hooks tell_;
 
   // The script that the server is known to have, of those that are posted. Nobody is there to
@@ -145,7 +128,7 @@ class link {
   std::vector<std::shared_ptr<channel>> channels_;
   std::vector<retired> retired_;
   std::size_t connecting_ = 0;
-  std::condition_variable connected_;
+  std::vector<std::shared_ptr<pause>> until_connected_;  // callers that wait while others connect
   int callers_ = 0;
   int crowd_ = 0;  // most callers lately, times crowd_memory
   bool was_connected_ = false;

@@ -29,6 +29,8 @@ inline constexpr std::size_t loss_threads_max = 16;
 inline constexpr std::size_t event_threads_max = 1;
 inline constexpr std::size_t store_threads_max = 4;
 
+class mutex_state;
+
 // Plain counters, as holdfast::counters but atomic.
 struct atomic_counters {
   std::atomic<std::uint64_t> acquisitions{0}, waits{0}, waiting_now{0}, held_now{0}, releases{0},
@@ -37,8 +39,6 @@ struct atomic_counters {
 
   [[nodiscard]] counters read() const noexcept;
 };
-
-class waiting_tally;
 
 // Thread-safe. Shared by the client, its mutexes and its leases.
 class client_state : public std::enable_shared_from_this<client_state> {
@@ -58,7 +58,7 @@ class client_state : public std::enable_shared_from_this<client_state> {
 
   [[nodiscard]] result<std::shared_ptr<lock_state>> open(std::string_view name);
 
-  // Nothing came of it, and no failure.
+  // What an acquisition (client/acquisition.hpp) comes to: a lease, or nothing, and no failure.
   struct not_acquired {
     enum class cause {
       busy,            // another holder had the lock to the end of the wait: `met`
@@ -70,18 +70,21 @@ class client_state : public std::enable_shared_from_this<client_state> {
     std::optional<core::busy> met{};
   };
   using acquired = tl::expected<std::shared_ptr<lease_state>, not_acquired>;
-  [[nodiscard]] result<acquired> acquire(const std::shared_ptr<lock_state>& lock,
-                                         const lock_terms& terms, core::duration wait,
-                                         const std::stop_token& stop);
-  [[nodiscard]] result<std::shared_ptr<lease_state>> adopt(const std::shared_ptr<lock_state>& lock,
-                                                           const lock_terms& terms,
-                                                           const lease_ticket& ticket);
+  // What a store granted, as a lease that is watched. `for_cohort`: it may be passed on here.
+  [[nodiscard]] result<std::shared_ptr<lease_state>> hold(const std::shared_ptr<lock_state>& lock,
+                                                          const core::owner_id& id,
+                                                          const core::grant& granted,
+                                                          const lock_terms& terms, bool for_cohort);
+  using on_adopted = std::function<void(result<std::shared_ptr<lease_state>>)>;
+  void adopt(std::shared_ptr<const mutex_state> with, const lease_ticket& ticket,
+             stores::caller& by, on_adopted done);
 
   // A lease is over here: another thread of ours may have it, or ask for the lock.
   [[nodiscard]] bool pass_on(lease_state& from, const core::lease_machine& machine,
                              core::cohort_turn turn);
 
   void request_stop() noexcept;
+  [[nodiscard]] std::stop_token stopping() const noexcept { return stop_.get_token(); }
 
   // On the caller's thread, or, for what happens on threads of ours, in the background.
   void tell(const event& e) const noexcept;
@@ -99,16 +102,12 @@ class client_state : public std::enable_shared_from_this<client_state> {
  private:
   client_state(std::unique_ptr<stores::store> store,
                std::shared_ptr<runtime::background> store_work, client_options options_given);
+  [[nodiscard]] result<std::shared_ptr<lease_state>> adopted(const mutex_state& with,
+                                                             const core::owner_id& id,
+                                                             fencing_token expected,
+                                                             result<stores::renewal> got);
   [[nodiscard]] lease_keeper::hooks keeper_hooks();
   [[nodiscard]] stores::store_events store_hooks();
-  [[nodiscard]] result<acquired> ask_store(const std::shared_ptr<lock_state>& lock,
-                                           const lock_terms& terms, core::time_point started,
-                                           core::duration wait, const std::stop_token& stop,
-                                           waiting_tally& tally);
-  [[nodiscard]] result<std::shared_ptr<lease_state>> hold(const std::shared_ptr<lock_state>& lock,
-                                                          const core::owner_id& id,
-                                                          const core::grant& granted,
-                                                          const lock_terms& terms, bool for_cohort);
 
   const std::uint64_t generation_;
   std::stop_source stop_;

@@ -10,36 +10,71 @@
 
 namespace holdfast::detail {
 
-cohort::place cohort::enter(const lock_terms& terms, core::time_point until,
-                            const std::stop_token& stop, const std::function<void()>& waits) {
-  waiter mine;
-  mine.terms = &terms;
-  bool polls = false;
+// One place in the queue.
+class cohort::waiter final : public stores::pause {
+ public:
+  waiter(cohort& in, const lock_terms& wanted, core::time_point until, bool polls_first,
+         on_place done)
+      : pause{until, [this] { leave(); }},
+        terms{wanted},
+        since{runtime::now()},
+        in_{in},
+        polls_{polls_first},
+        done_{std::move(done)} {}
+
+  void wait() override {
+    if (polls_) in_.poll(*this);
+    if (served) return finish();
+    pause::wait();
+  }
+
+  const lock_terms& terms;
+  const core::time_point since;
+  place got{role::gave_up};
+  // Set last: with it, no mutex is needed to read the rest.
+  std::atomic<bool> served{false};
+
+ private:
+  void leave() {
+    const auto done = std::move(done_);
+    done(in_.leave_queue(*this));
+  }
+
+  cohort& in_;
+  const bool polls_;
+  on_place done_;
+};
+
+std::shared_ptr<stores::interruptible> cohort::enter(const lock_terms& terms,
+                                                     core::time_point until, on_place done) {
+  std::shared_ptr<waiter> mine;
+  auto now_at = role::gave_up;
   {
     const std::lock_guard guard{m_};
-    if (closed_) return {role::gave_up};
-    if (!taken_) {
+    if (!closed_ && taken_) {
+      const bool returns = comes_back(runtime::now());
+      auto& joined = returns ? back_again_ : queue_;
+      const bool first = joined.empty() && (returns || back_again_.empty());
+      mine = std::make_shared<waiter>(*this, terms, until, first && polling_.worth_it(),
+                                      std::move(done));
+      joined.push_back(mine);
+    } else if (!closed_) {
       taken_ = true;
-      return {role::asks};
+      now_at = role::asks;
     }
-    mine.since = runtime::now();
-    auto& joined = comes_back(mine.since) ? back_again_ : queue_;
-    joined.push_back(&mine);
-    const bool first = joined.size() == 1 && (&joined == &back_again_ || back_again_.empty());
-    polls = first && polling_.worth_it();
   }
-  waits();
-  // Most waits cannot be stopped, and then there is nothing to register.
-  std::optional<std::stop_callback<std::function<void()>>> on_stop;
-  if (stop.stop_possible()) on_stop.emplace(stop, [&mine] { mine.sleeper->unpark(); });
-  if (polls) poll(mine);
-  while (!mine.done && !stop.stop_requested() && runtime::now() < until)
-    mine.sleeper->park(until);
-  if (!mine.done) {
+  if (!mine) done({now_at});
+  return mine;
+}
+
+// Of a waiter whose wait is over. What came together with the end of the wait still belongs to it,
+// to use or to pass on.
+cohort::place cohort::leave_queue(waiter& mine) {
+  if (!mine.served) {
     const std::lock_guard guard{m_};
-    // What came together with the stop or the end of the wait is still ours, to use or to pass on.
-    if (!mine.done) {
-      if (std::erase(queue_, &mine) == 0) std::erase(back_again_, &mine);
+    if (!mine.served) {
+      const auto is_mine = [&](const auto& one) { return one.get() == &mine; };
+      if (std::erase_if(queue_, is_mine) == 0) std::erase_if(back_again_, is_mine);
       mine.got.met = met_;
     }
   }
@@ -54,39 +89,38 @@ bool cohort::comes_back(core::time_point now) const {
 
 // The first in line is awake when its turn comes, if turns are short: waking a thread takes longer
 // than many a critical section.
-void cohort::poll(waiter& mine) {
+void cohort::poll(const waiter& mine) {
   const auto end = runtime::now() + core::hand_over_poll;
-  while (!mine.done && runtime::now() < end)
+  while (!mine.served && runtime::now() < end)
     std::this_thread::yield();  // to the holder, if it shares our core
   const std::lock_guard guard{m_};
-  polling_.on_polled(mine.done);
+  polling_.on_polled(mine.served);
 }
 
-std::shared_ptr<runtime::parker> cohort::serve(waiter& one, place what) {
-  auto sleeper = one.sleeper;
-  one.got = std::move(what);
-  one.done = true;  // and from here on it may be gone
-  return sleeper;
+std::shared_ptr<cohort::waiter> cohort::serve(std::shared_ptr<waiter> one, place what) {
+  one->got = std::move(what);
+  one->served = true;
+  return one;
 }
 
-std::shared_ptr<runtime::parker> cohort::serve_first(line& from, place what) {
-  auto* next = from.front();
+std::shared_ptr<cohort::waiter> cohort::serve_first(waiters& from, place what) {
+  auto next = std::move(from.front());
   from.pop_front();
-  return serve(*next, std::move(what));
+  return serve(std::move(next), std::move(what));
 }
 
 void cohort::close() {
-  std::vector<std::shared_ptr<runtime::parker>> woken;
+  std::vector<std::shared_ptr<waiter>> served;
   {
     const std::lock_guard guard{m_};
     closed_ = true;
     for (auto* from : {&back_again_, &queue_}) {
       while (!from->empty())
-        woken.push_back(serve_first(*from, {role::gave_up}));
+        served.push_back(serve_first(*from, {role::gave_up}));
     }
   }
-  for (const auto& one : woken)
-    one->unpark();
+  for (const auto& one : served)
+    one->end();
 }
 
 void cohort::on_met(std::optional<core::busy> other) {
@@ -95,7 +129,7 @@ void cohort::on_met(std::optional<core::busy> other) {
 }
 
 void cohort::leave() {
-  std::shared_ptr<runtime::parker> next;
+  std::shared_ptr<waiter> next;
   {
     const std::lock_guard guard{m_};
     met_.reset();
@@ -105,41 +139,41 @@ void cohort::leave() {
     taken_ = !queue_.empty();
     if (taken_) next = serve_first(queue_, {role::asks});
   }
-  if (next) next->unpark();
+  if (next) next->end();
 }
 
 void cohort::leave(const failure& why, core::duration limit) {
-  std::vector<std::shared_ptr<runtime::parker>> woken;
+  std::vector<std::shared_ptr<waiter>> served;
   {
     const std::lock_guard guard{m_};
     const auto now = runtime::now();
     for (auto* from : {&back_again_, &queue_}) {
-      std::erase_if(*from, [&](waiter* one) {
+      std::erase_if(*from, [&](const auto& one) {
         if (core::after(one->since, limit) > now) return false;
-        woken.push_back(serve(*one, {role::failed, nullptr, why}));
+        served.push_back(serve(one, {role::failed, nullptr, why}));
         return true;
       });
     }
   }
-  for (const auto& one : woken)
-    one->unpark();
+  for (const auto& one : served)
+    one->end();
   leave();
 }
 
 bool cohort::pass(const std::string& label,
                   const std::function<std::shared_ptr<lease_state>(const lock_terms&)>& make) {
-  std::shared_ptr<runtime::parker> next;
+  std::shared_ptr<waiter> next;
   {
     const std::lock_guard guard{m_};
     auto& from = back_again_.empty() ? queue_ : back_again_;
-    if (from.empty() || from.front()->terms->label != label) return false;
-    auto lease = make(*from.front()->terms);
+    if (from.empty() || from.front()->terms.label != label) return false;
+    auto lease = make(from.front()->terms);
     if (!lease) return false;
     if (had_it_[0] == nullptr) turn_began_ = runtime::now();
-    had_it_ = {runtime::parker::of_this_thread().get(), from.front()->sleeper.get()};
+    had_it_ = {runtime::parker::of_this_thread().get(), from.front()->thread()};
     next = serve_first(from, {role::handed, std::move(lease), {}});
   }
-  next->unpark();
+  next->end();
   return true;
 }
 

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stop_token>
 
 #include <holdfast/result.hpp>
 
@@ -17,6 +16,7 @@
 #include "core/settings.hpp"
 #include "core/types.hpp"
 #include "runtime/parker.hpp"
+#include "stores/pause.hpp"
 
 namespace holdfast::detail {
 
@@ -45,10 +45,13 @@ class cohort {
     std::optional<core::busy> met{};
   };
 
-  // Waits for its turn, and calls `waits` before it does. The first one here asks the store at
-  // once.
-  [[nodiscard]] place enter(const lock_terms& terms, core::time_point until,
-                            const std::stop_token& stop, const std::function<void()>& waits);
+  using on_place = std::function<void(place)>;
+
+  // Queues, and calls `done` when it is this caller's turn, or when the wait has ended before. The
+  // first one here asks the store at once: `done` was called, and null is returned. All others get
+  // the wait, to hand it to their caller. `terms` must outlive it.
+  [[nodiscard]] std::shared_ptr<stores::interruptible> enter(const lock_terms& terms,
+                                                             core::time_point until, on_place done);
 
   // The client goes: nobody waits here any more.
   void close();
@@ -70,28 +73,23 @@ class cohort {
   [[nodiscard]] std::size_t waiting();
 
  private:
-  struct waiter {
-    const lock_terms* terms;
-    core::time_point since{};
-    place got{role::gave_up};
-    // Set last: whoever sees it needs no mutex to read the rest.
-    std::atomic<bool> done{false};
-    const std::shared_ptr<runtime::parker> sleeper = runtime::parker::of_this_thread();
-  };
-  using line = std::deque<waiter*>;
+  class waiter;
+  using waiters = std::deque<std::shared_ptr<waiter>>;
 
   // All under m_.
   [[nodiscard]] bool comes_back(core::time_point now) const;
-  [[nodiscard]] static std::shared_ptr<runtime::parker> serve(waiter& one, place what);
-  [[nodiscard]] static std::shared_ptr<runtime::parker> serve_first(line& from, place what);
-  void poll(waiter& mine);
+  // What is returned is to be ended when m_ is unlocked.
+  [[nodiscard]] static std::shared_ptr<waiter> serve(std::shared_ptr<waiter> one, place what);
+  [[nodiscard]] static std::shared_ptr<waiter> serve_first(waiters& from, place what);
+  void poll(const waiter& mine);
+  [[nodiscard]] place leave_queue(waiter& mine);
 
   std::mutex m_;
   // Protected by m_.
-  line queue_;
+  waiters queue_;
   // Who had the lock a moment ago and is back: awake, so served first while turns are short. It
   // saves a sleep and a wake-up for each hand. With the next turn they stand behind all others.
-  line back_again_;
+  waiters back_again_;
   std::array<const runtime::parker*, 2> had_it_{};  // the last two of this turn
   core::time_point turn_began_{};
   bool taken_ = false;  // somebody here asks or holds

@@ -67,7 +67,8 @@ loss lease::why_lost() const noexcept { return inert(state_) ? loss::none : stat
 
 result<void> lease::renew() {
   if (inert(state_)) return detail::fail(inert_failure(state_));
-  return state_->renew();
+  return stores::wait_here<result<void>>(
+      [&](auto& by, auto done) { state_->renew(by, std::move(done)); });
 }
 
 void lease::progress() noexcept {
@@ -76,7 +77,8 @@ void lease::progress() noexcept {
 
 result<void> lease::release() {
   if (inert(state_)) return detail::fail(inert_failure(state_));
-  return state_->release();
+  return stores::wait_here<result<void>>(
+      [&](auto& by, auto done) { state_->release(by, std::move(done)); });
 }
 
 lease_ticket lease::detach() {

@@ -1,11 +1,8 @@
 #include "client/lease_keeper.hpp"
 
 #include <poll.h>
-#include <sys/timerfd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 
 #include "runtime/clock.hpp"
 #include "runtime/socket.hpp"
@@ -24,29 +21,14 @@ lease_keeper::lease_keeper(stores::store& store, core::duration operation_timeou
       operation_timeout_{operation_timeout},
       batch_max_{store.renewal_batch_max()},
       tell_{std::move(tell)},
-      alarm_{::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC)} {}
-
-lease_keeper::~lease_keeper() {
-  {
-    const std::lock_guard guard{m_};
-    stopping_ = true;
-    set_alarm(core::time_point{core::duration{1}});
-  }
-  work_.wake();
-  if (timer_.joinable()) timer_.join();
-  if (renewer_.joinable()) renewer_.join();
-}
+      threads_{{.look = [this] { look(); },
+                .renew = [this](auto& by, auto done) { return renew_next(by, std::move(done)); },
+                .watch_connection = [this](int wake_fd) { watch_connection(wake_fd); }}} {}
 
 // Under m_.
 void lease_keeper::set_alarm(core::time_point when) noexcept {
   alarm_at_ = when;
-  itimerspec spec{};
-  if (when != core::never) {
-    const auto ns = std::max<std::int64_t>(1, when.time_since_epoch().count());
-    spec.it_value.tv_sec = ns / 1'000'000'000;
-    spec.it_value.tv_nsec = ns % 1'000'000'000;
-  }
-  ::timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+  threads_.set_alarm(when);
 }
 
 // Under m_. The alarm only ever moves forward here: an alarm that rings for a lease that has gone
@@ -62,17 +44,10 @@ void lease_keeper::schedule(lease_state& lease, core::time_point when) {
 result<void> lease_keeper::watch(lease_state& lease) {
   const auto when = lease.next_event();
   const std::lock_guard guard{m_};
-  if (!started_) {
-    if (!alarm_) return fail(errc::overloaded, "no timer could be made to watch over the lease");
-    try {
-      // A second try must not start again what the first did start.
-      if (!timer_.joinable()) timer_ = std::thread{[this] { keep_time(); }};
-      if (!renewer_.joinable()) renewer_ = std::thread{[this] { keep_renewing(); }};
-    } catch (const std::system_error&) {
-      return fail(errc::overloaded, "no thread could be started to watch over the lease");
-    }
-    started_ = true;
+  if (!started_ && !threads_.start()) {
+    return fail(errc::overloaded, "no thread could be started to watch over the lease");
   }
+  started_ = true;
   schedule(lease, when);
   return {};
 }
@@ -112,29 +87,23 @@ void lease_keeper::on_pushed_loss(const core::owner_id& id, loss why) {
   if (found) apply(found, {found->on_pushed_loss(why), false, core::never});
 }
 
-void lease_keeper::keep_time() {
-  for (;;) {
-    std::uint64_t rings = 0;
-    if (::read(alarm_.get(), &rings, sizeof rings) < 0 && errno != EINTR) return;
-    std::unique_lock lock{m_};
-    if (stopping_) return;
-    const auto now = runtime::now();
-    const auto due = take_due(now);
-    lock.unlock();
-    std::vector<std::shared_ptr<lease_state>> renewing;
-    for (const auto& lease : due) {
-      const auto what = lease->on_due(now + core::renewal_slack(lease->ttl()), now);
-      apply(lease, what);
-      if (what.renew) renewing.push_back(lease);
-    }
-    lock.lock();
-    // All at once, or the first few would leave in a request of their own.
-    to_renew_.insert(to_renew_.end(), renewing.begin(), renewing.end());
-    if (!to_renew_.empty()) work_.wake();
-    if (!stopping_) {
-      set_alarm(schedule_.empty() ? core::never : schedule_.begin()->first);
-    }
+void lease_keeper::look() {
+  const auto now = runtime::now();
+  const auto due = [&] {
+    const std::lock_guard guard{m_};
+    return take_due(now);
+  }();
+  std::vector<std::shared_ptr<lease_state>> renewing;
+  for (const auto& lease : due) {
+    const auto what = lease->on_due(now + core::renewal_slack(lease->ttl()), now);
+    apply(lease, what);
+    if (what.renew) renewing.push_back(lease);
   }
+  const std::lock_guard guard{m_};
+  // All at once, or the first few would leave in a request of their own.
+  to_renew_.insert(to_renew_.end(), renewing.begin(), renewing.end());
+  if (!to_renew_.empty()) threads_.wake_renewer();
+  set_alarm(schedule_.empty() ? core::never : schedule_.begin()->first);
 }
 
 // Under m_. What is due, and what is nearly due anyway: it can travel in the same request.
@@ -162,55 +131,51 @@ void lease_keeper::apply(const std::shared_ptr<lease_state>& lease, const lease_
   if (what.lost != loss::none) tell_.lost(lease, what.lost);
 }
 
-void lease_keeper::keep_renewing() {
-  std::unique_lock lock{m_};
-  while (!stopping_) {
-    if (to_renew_.empty()) {
-      lock.unlock();
-      if (store_.await_doubt(work_.fd())) {
-        renew_all();
-      } else {
-        static_cast<void>(runtime::wait_ready(work_.fd(), POLLIN, core::never));
-        work_.reset();
-      }
-      lock.lock();
-      continue;
-    }
-    std::vector<std::shared_ptr<lease_state>> batch;
-    while (!to_renew_.empty() && batch.size() < batch_max_) {
-      batch.push_back(std::move(to_renew_.front()));
-      to_renew_.pop_front();
-    }
-    lock.unlock();
-    renew(batch);
-    batch.clear();
-    lock.lock();
-  }
+// Waits between renewals.
+void lease_keeper::watch_connection(int wake_fd) {
+  if (store_.await_doubt(wake_fd)) return renew_all();
+  static_cast<void>(runtime::wait_ready(wake_fd, POLLIN, core::never));
 }
 
-void lease_keeper::renew(const std::vector<std::shared_ptr<lease_state>>& batch) {
+std::shared_ptr<lease_state> lease_keeper::take_to_renew() {
+  const std::lock_guard guard{m_};
+  if (to_renew_.empty()) return nullptr;
+  auto next = std::move(to_renew_.front());
+  to_renew_.pop_front();
+  return next;
+}
+
+bool lease_keeper::renew_next(stores::caller& by, std::function<void()> done) {
+  auto batch = std::make_shared<renewal_batch>();
   std::vector<stores::held> held;
-  std::vector<std::shared_ptr<lease_state>> asked;
   auto earliest = core::never;
-  for (const auto& lease : batch) {
+  while (held.size() < batch_max_) {
+    auto lease = take_to_renew();
+    if (!lease) break;
     // While its renewal is under way, the next event of a lease is its deadline.
     const auto deadline = lease->next_event();
-    if (deadline == core::never) continue;  // released while it waited here
+    if (deadline == core::never) continue;  // it was released while it waited here
     earliest = std::min(earliest, deadline);
     held.push_back({lease->lock->store.get(), lease->id, lease->ttl(), lease->token});
-    asked.push_back(lease);
+    batch->leases.push_back(std::move(lease));
   }
-  if (held.empty()) return;
+  if (held.empty()) return false;
   tell_.renewal_call();
-  const auto sent = runtime::now();
-  const auto patience = core::renewal_patience(earliest, sent, operation_timeout_);
-  const auto answers =
-      stores::wait_here<result<std::vector<stores::renewal>>>([&](auto& by, auto done) {
-        store_.renew(std::move(held), core::after(sent, patience), by, std::move(done));
-      });
+  batch->sent = runtime::now();
+  const auto patience = core::renewal_patience(earliest, batch->sent, operation_timeout_);
+  store_.renew(std::move(held), core::after(batch->sent, patience), by,
+               [this, batch, done = std::move(done)](const auto& answers) {
+                 apply(*batch, answers);
+                 done();
+               });
+  return true;
+}
+
+void lease_keeper::apply(const renewal_batch& batch,
+                         const result<std::vector<stores::renewal>>& answers) {
   const auto now = runtime::now();
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    const auto& lease = asked[i];
+  for (std::size_t i = 0; i < batch.leases.size(); ++i) {
+    const auto& lease = batch.leases[i];
     if (!answers) {
       apply(lease, lease->on_renewal_failed(now));
       tell_.renewal_failed(lease, answers.error());
@@ -219,7 +184,7 @@ void lease_keeper::renew(const std::vector<std::shared_ptr<lease_state>>& batch)
     const auto& answer = (*answers)[i];
     apply(lease, lease->on_renewed(answer, now));
     if (answer.renewed) {
-      tell_.renewed(lease, now - sent);
+      tell_.renewed(lease, now - batch.sent);
     } else if (answer.why == loss::none) {
       tell_.renewal_failed(lease, {errc::outcome_unknown, "too few nodes answered for it", {}});
     }

@@ -89,8 +89,12 @@ bool lease_state::held() {
 
 core::duration lease_state::remaining() {
   if (!held()) return core::duration::zero();
+  return std::max(core::duration::zero(), relied_on_until() - runtime::now());
+}
+
+core::time_point lease_state::relied_on_until() {
   const std::lock_guard guard{m_};
-  return std::max(core::duration::zero(), machine_.deadline() - runtime::now());
+  return machine_.is_held() ? machine_.deadline() : core::time_point{};
 }
 
 std::stop_token lease_state::lost() {
@@ -141,24 +145,29 @@ bool lease_state::take_leftover() {
   const auto why = machine_.why_lost();
   const bool may_be_left =
       why == loss::expired || why == loss::max_hold || why == loss::no_progress;
-  return may_be_left && !std::exchange(given_back_, true);
+  return may_be_left && !std::exchange(left_nothing_, true);
 }
 
-result<void> lease_state::renew() {
+void lease_state::renew(stores::caller& by, on_done done) {
   const auto owner = client();
-  if (!owner || !held()) return fail(over_failure());
+  if (!owner || !held()) return done(fail(over_failure()));
   const auto until = core::after(runtime::now(), owner->options.operation_timeout);
-  auto got = stores::wait_here<result<stores::renewal>>([&](auto& by, auto done) {
-    lock->store->extend(id, token, ttl_, until, by, std::move(done));
-  });
+  lock->store->extend(
+      id, token, ttl_, until, by,
+      [self = shared_from_this(), owner, done = std::move(done)](result<stores::renewal> got) {
+        done(self->renewed_by_hand(*owner, std::move(got)));
+      });
+}
+
+result<void> lease_state::renewed_by_hand(client_state& owner, result<stores::renewal> got) {
   if (!got) {
-    ++owner->counts.renewal_failures;
+    ++owner.counts.renewal_failures;
     return fail(std::move(got.error()));
   }
   const auto what = on_renewed(*got, runtime::now());
   announce(what.lost);
   if (!got->renewed || what.lost != loss::none) return fail(over_failure());
-  ++owner->counts.renewals;
+  ++owner.counts.renewals;
   // The deadline has moved; the keeper looks again when it comes to the old one.
   return {};
 }
@@ -168,41 +177,46 @@ bool lease_state::end() {
   return machine_.end();
 }
 
-result<void> lease_state::release() {
+void lease_state::release(stores::caller& by, on_done done) {
   const auto owner = client();
-  if (!owner) return {};
+  if (!owner) return done({});
   const bool was_held = held();
   const auto now = runtime::now();
   const auto give_up = core::after(now, owner->options.release_budget);
   if (!was_held || !end()) {
-    if (why_lost() == loss::none) return {};  // released already
+    if (why_lost() == loss::none) return done({});  // released already
     // The user has stopped. If the store still has it for us, others need not wait for the TTL.
     release_leftover(give_up);
-    return fail(over_failure());
+    return done(fail(over_failure()));
   }
   owner->watch().forget(*this);
   --owner->counts.held_now;
   if (pass_on(*owner)) {
     ++owner->counts.releases;
     owner->tell(released(now));
-    return {};
+    return done({});
   }
-  auto said = stores::wait_here<result<stores::removal>>([&](auto& by, auto done) {
-    lock->store->release(id, core::after(now, owner->options.operation_timeout), by,
-                         std::move(done));
-  });
+  lock->store->release(id, core::after(now, owner->options.operation_timeout), by,
+                       [self = shared_from_this(), owner, now,
+                        done = std::move(done)](result<stores::removal> said) {
+                         done(self->given_back(*owner, now, std::move(said)));
+                       });
+}
+
+result<void> lease_state::given_back(client_state& owner, core::time_point since,
+                                     result<stores::removal> said) {
   leave_cohort();
   if (!said) {
-    lock->store->release_later(id, give_up);
-    return fail(owner->record_failure(lock->name, std::move(said.error())));
+    lock->store->release_later(id, core::after(since, owner.options.release_budget));
+    return fail(owner.record_failure(lock->name, std::move(said.error())));
   }
-  ++owner->counts.releases;
+  ++owner.counts.releases;
   switch (*said) {
     case stores::removal::released:
-      owner->tell(released(now));
+      owner.tell(released(since));
       return {};
     case stores::removal::unsure:
-      return fail(owner->record_failure(
+      return fail(owner.record_failure(
           lock->name, {errc::outcome_unknown,
                        "the lock is not held any more, but an answer was lost: it is not known "
                        "whether it was held to the end",
@@ -211,7 +225,7 @@ result<void> lease_state::release() {
     case stores::removal::taken:
       break;
   }
-  return fail(owner->record_failure(
+  return fail(owner.record_failure(
       lock->name, lost_failure(*said == stores::removal::taken ? loss::taken : loss::deleted)));
 }
 

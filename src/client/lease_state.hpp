@@ -1,6 +1,7 @@
 // A held lock behind the public lease: the machine, and what its events need.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "client/lock_state.hpp"
 #include "core/lease_machine.hpp"
 #include "runtime/fork.hpp"
+#include "stores/store.hpp"
 
 namespace holdfast::detail {
 
@@ -36,11 +38,14 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   // --- its user ---
   [[nodiscard]] bool held();
   [[nodiscard]] core::duration remaining();
+  // Until when it can be relied on; long ago, once it is over.
+  [[nodiscard]] core::time_point relied_on_until();
   [[nodiscard]] std::stop_token lost();
   [[nodiscard]] loss why_lost();
-  [[nodiscard]] result<void> renew();
+  using on_done = std::function<void(result<void>)>;
+  void renew(stores::caller& by, on_done done);
   void progress();
-  [[nodiscard]] result<void> release();
+  void release(stores::caller& by, on_done done);
   [[nodiscard]] result<lease_ticket> detach();
   // The user's handle goes: gives the lock back without waiting. Nothing after a fork.
   void abandon() noexcept;
@@ -82,6 +87,9 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   // For a lease that has ended. True if somebody here has it now; false: the store must be told.
   [[nodiscard]] bool pass_on(client_state& owner);
   [[nodiscard]] event released(core::time_point now) const;
+  [[nodiscard]] result<void> renewed_by_hand(client_state& owner, result<stores::renewal> got);
+  [[nodiscard]] result<void> given_back(client_state& owner, core::time_point since,
+                                        result<stores::removal> said);
   [[nodiscard]] static failure lost_failure(loss why);
   [[nodiscard]] failure over_failure();
 
@@ -93,7 +101,7 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   core::lease_machine machine_;
   // Held for the threads of this client that queue for it; nothing once it has left them.
   std::optional<core::cohort_turn> turn_;
-  bool given_back_ = false;  // after a loss: what the store may still have has been released
+  bool left_nothing_ = false;  // after a loss: what the store may still have has been released
   std::optional<std::stop_source> lost_;  // made when first asked for: most leases never are
 };
 

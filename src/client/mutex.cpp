@@ -4,6 +4,7 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/untrusted.hpp>
 
+#include "client/acquisition.hpp"
 #include "client/client_state.hpp"
 #include "client/mutex_state.hpp"
 #include "client/value_or_throw.hpp"
@@ -31,7 +32,11 @@ result<void> check(const state& s) {
 result<detail::client_state::acquired> ask(const state& s, core::duration wait,
                                            const std::stop_token& stop) {
   if (auto ok = check(s); !ok) return fail(std::move(ok.error()));
-  return s->client->acquire(s->lock, s->terms, wait, stop);
+  std::shared_ptr<detail::acquisition> mine;
+  return stores::wait_here<result<detail::client_state::acquired>>([&](auto& by, auto done) {
+    mine = std::make_shared<detail::acquisition>(s, wait, stop, by, std::move(done));
+    mine->begin();
+  });
 }
 
 std::string who_is(const holder& by) {
@@ -123,7 +128,10 @@ lease mutex::adopt(const lease_ticket& ticket) {
                      escape(state_->lock->name) + "\"",
                  {}}};
   }
-  return lease{value_or_throw(state_->client->adopt(state_->lock, state_->terms, ticket))};
+  using adopted = result<std::shared_ptr<detail::lease_state>>;
+  return lease{value_or_throw(stores::wait_here<adopted>([&](auto& by, auto done) {
+    state_->client->adopt(state_, ticket, by, std::move(done));
+  }))};
 }
 
 lease* mutex::current() noexcept {

@@ -15,6 +15,7 @@ enum class planted_bug {
   settling,      // a grant that was answered is not remembered, and its message is a stray
   claim,         // a sent grant is relied on for the whole TTL
   doubt,         // an attempt with an unanswered ask is called withdrawn
+  late_check,    // a grant that expired on its way is used
   // A quorum.
   elapsed,         // a majority that is complete only after the TTL is used
   fresh_id,        // the next ask goes by the id of the last

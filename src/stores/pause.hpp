@@ -18,8 +18,9 @@ class interruptible : public waiting {
   virtual void end() = 0;
 };
 
-// Time that passes for one caller. Made on the thread that waits for it, if one does.
-class pause final : public interruptible, public std::enable_shared_from_this<pause> {
+// Time that passes for one caller, on its own or as part of a wait for something else. Made on the
+// thread that waits for it, if one does.
+class pause : public interruptible, public std::enable_shared_from_this<pause> {
  public:
   // Calls `done` at `until`, or after end().
   pause(core::time_point until, std::function<void()> done);
@@ -28,9 +29,14 @@ class pause final : public interruptible, public std::enable_shared_from_this<pa
   void watch(timers& by) override;
   void end() override;
 
- private:
+  // Which thread waits, if one does.
+  [[nodiscard]] const runtime::parker* thread() const noexcept { return sleeper_.get(); }
+
+ protected:
+  // On the caller's turn: the wait is over.
   void finish();
 
+ private:
   const core::time_point until_;
   const std::shared_ptr<runtime::parker> sleeper_ = runtime::parker::of_this_thread();
   std::atomic<bool> ended_{false};

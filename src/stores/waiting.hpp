@@ -49,12 +49,16 @@ class caller {
   virtual ~caller() = default;
   // Called by the store for each step that takes time, before it returns.
   virtual void wait_for(std::shared_ptr<waiting> what) = 0;
+  // From any thread: calls `what` in turn with everything else that happens to the caller. For a
+  // thread that waits this is at once: what it waits for may be ended by any thread.
+  virtual void in_turn(std::function<void()> what) = 0;
 };
 
 // A thread that waits. Not thread-safe.
 class blocking_caller final : public caller {
  public:
   void wait_for(std::shared_ptr<waiting> what) override { under_way_.push_back(std::move(what)); }
+  void in_turn(std::function<void()> what) override { what(); }
   // Returns when nothing is under way any more.
   void run() {
     while (!under_way_.empty()) {
@@ -73,6 +77,7 @@ class event_caller final : public caller {
  public:
   explicit event_caller(timers& by) : by_{by} {}
   void wait_for(std::shared_ptr<waiting> what) override { what->watch(by_); }
+  void in_turn(std::function<void()> what) override { by_.at(core::time_point{}, std::move(what)); }
 
  private:
   timers& by_;

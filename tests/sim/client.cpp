@@ -1,6 +1,7 @@
 #include "sim/client.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/quorum_machine.hpp"
 #include "sim/stream.hpp"
@@ -35,7 +36,18 @@ std::unique_ptr<stores::store> make_store(network& net, process& in,
 }
 
 const stores::redlock::redlock_lock& on_quorum(const stores::store_lock& lock) {
-  return static_cast<const stores::redlock::redlock_lock&>(lock);
+  return static_cast<const stores::redlock::redlock_lock&>(observed(lock));
+}
+
+client_options options_of(const plan& the) {
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  client_options options;
+  options.operation_timeout = duration_cast<milliseconds>(the.operation_timeout);
+  options.unreachable_limit = duration_cast<milliseconds>(the.unreachable_limit);
+  options.release_budget = duration_cast<milliseconds>(the.release_budget);
+  options.hand_over_here = the.hands_over;
+  return options;
 }
 
 }  // namespace
@@ -51,22 +63,47 @@ stores::redlock::redlock_config quorum_config(const std::vector<std::unique_ptr<
 }
 
 client::client(network& net, process& in, const std::vector<std::unique_ptr<node>>& nodes,
-               const plan& the)
+               const plan& the, const core::lease_rule& rule, store_observer tell)
     : is_quorum_{the.store == store_kind::redlock},
       in_{in},
       life_{in.life()},
       nodes_{nodes},
       background_{std::make_shared<runtime::background>(1)},
-      store_{make_store(net, in, nodes, the, background_)} {
-  store_->on_events({});
-  for (std::size_t i = 0; i < locks_max; ++i)
-    locks_[i] = *store_->open(keys_of(i).lock);
+      state_{[&] {
+        tell.may_arrive = [this](const auto& id) { return may_arrive_late(id); };
+        return detail::client_state::make(
+            observe(make_store(net, in, nodes, the, background_), std::move(tell)), background_,
+            options_of(the));
+      }()} {
+  for (std::size_t i = 0; i < locks_max; ++i) {
+    locks_[i] = std::make_shared<detail::mutex_state>(state_, *state_->open(keys_of(i).lock),
+                                                      detail::lock_terms{rule, {}});
+  }
 }
 
 // Its process is gone, or the world ends: nothing that it would still do counts.
 client::~client() {
-  background_->stop();
-  store_->close();
+  in_.enter([this] {
+    background_->stop();
+    state_->store().close();
+  });
+}
+
+const stores::store_lock& client::lock(std::size_t which) const {
+  return *locks_[which]->lock->store;
+}
+
+void client::acquire(std::size_t lock, core::duration wait, std::stop_token stop, on_done done) {
+  const auto mine = under_way_.emplace(under_way_.end());
+  *mine = std::make_shared<detail::acquisition>(
+      locks_[lock], wait, std::move(stop), in_.events, [this, mine, done](auto got) {
+        const auto until_told = std::move(*mine);
+        under_way_.erase(mine);
+        if (got && *got) return done(std::move(**got), {});
+        done(nullptr, got ? "not acquired" : got.error().message);
+      });
+  const auto begun = *mine;
+  begun->begin();
 }
 
 bool client::may_arrive_late(const core::owner_id& id) const {
@@ -90,14 +127,14 @@ bool client::has_at_store(std::size_t which, const core::owner_id& id) {
 bool client::gave_back(std::size_t which, const core::owner_id& id) const {
   const auto& sent = in_.traffic;
   return is_quorum_ && sent.knows(id) && !sent.may_linger(id) &&
-         !on_quorum(*locks_[which]).holds(id);
+         !on_quorum(lock(which)).holds(id);
 }
 
 bool client::left_line(std::string_view waiter) const {
   const auto id = core::owner_id::parse(waiter.substr(0, core::owner_id::digits));
   const auto& sent = in_.traffic;
   return is_quorum_ && id && sent.knows_waiter(*id) && !sent.may_linger(*id) &&
-         !on_quorum(*locks_[0]).has_waiter(*id);
+         !on_quorum(lock(0)).has_waiter(*id);
 }
 
 }  // namespace holdfast::sim

@@ -1,13 +1,18 @@
-// One client, in one life of one process: a shipped store over the simulated network.
+// One client, in one life of one process, as it is shipped, over the simulated network.
 #pragma once
 
 #include <array>
 #include <functional>
+#include <list>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
+#include "client/acquisition.hpp"
+#include "client/lease_state.hpp"
 #include "sim/lock_script.hpp"
 #include "sim/network.hpp"
+#include "sim/observed_store.hpp"
 #include "sim/plan.hpp"
 #include "stores/redlock/redlock_store.hpp"
 #include "stores/store.hpp"
@@ -20,16 +25,20 @@ namespace holdfast::sim {
 
 class client {
  public:
+  using acquired = std::shared_ptr<detail::lease_state>;
+  // With the lease, or why there is none.
+  using on_done = std::function<void(acquired, const std::string& why)>;
+
+  // `rule`: how its leases are held. `tell` needs no may_arrive.
   client(network& net, process& in, const std::vector<std::unique_ptr<node>>& nodes,
-         const plan& the);
+         const plan& the, const core::lease_rule& rule, store_observer tell);
   client(const client&) = delete;
   client& operator=(const client&) = delete;
   ~client();
 
-  [[nodiscard]] stores::store_lock& lock(std::size_t which) { return *locks_[which]; }
-  [[nodiscard]] stores::store& store() noexcept { return *store_; }
+  void acquire(std::size_t lock, core::duration wait, std::stop_token stop, on_done done);
 
-  // True if an ask by this id was sent and never answered: it may still arrive.
+  // True if something of this id was sent and never answered: it may still arrive.
   [[nodiscard]] bool may_arrive_late(const core::owner_id& id) const;
   // True if an attempt that was withdrawn for sure is never at any node again.
   [[nodiscard]] bool withdrawn_for_good(const core::owner_id& id) const;
@@ -42,13 +51,16 @@ class client {
   [[nodiscard]] bool left_line(std::string_view waiter) const;
 
  private:
+  [[nodiscard]] const stores::store_lock& lock(std::size_t which) const;
+
   const bool is_quorum_;
   process& in_;
   const unsigned life_;
   const std::vector<std::unique_ptr<node>>& nodes_;
   const std::shared_ptr<runtime::background> background_;
-  std::unique_ptr<stores::store> store_;
-  std::array<std::shared_ptr<stores::store_lock>, locks_max> locks_;
+  const std::shared_ptr<detail::client_state> state_;
+  std::array<std::shared_ptr<const detail::mutex_state>, locks_max> locks_;
+  std::list<std::shared_ptr<detail::acquisition>> under_way_;
 };
 
 }  // namespace holdfast::sim

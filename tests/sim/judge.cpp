@@ -13,37 +13,34 @@ void judge::broken(std::string promise, std::string what) {
 void judge::check_alone(std::size_t lock, const core::owner_id& id, const std::string& how) {
   if (exclusion_rests()) return;
   for (const auto* other : leases_) {
-    if (other->lock != lock || other->id == id || !other->held()) continue;
+    if (other->lock != lock || other->id() == id || !other->held()) continue;
     broken("exclusion", brief(id.text()) + " " + how + " lock" + std::to_string(lock) + " while " +
-                            brief(other->id.text()) + " of " + other->holder->name + " holds it");
+                            brief(other->id().text()) + " of " + other->holder->name + " holds it");
   }
 }
 
 void judge::granted(const lease& fresh, std::uint64_t above, bool at_store) {
   ++acquisitions_;
-  const auto id = brief(fresh.id.text());
+  const auto id = brief(fresh.id().text());
   if (!fresh.held()) broken("grant expired on arrival", id + " was given a lease that is over");
   if (!at_store && !exclusion_rests()) {
     broken("held, but not at the store", id + " was granted what the store does not have for it");
   }
-  check_alone(fresh.lock, fresh.id, "holds");
+  if (held_by(fresh.id()) != nullptr) broken("exclusion", id + " was handed on while it is held");
+  check_alone(fresh.lock, fresh.id(), "holds");
 
   auto& history = tokens_[fresh.lock];
-  const auto first = fresh.granted.token.value();
-  const auto last = first + fresh.granted.block - 1;
+  const auto token = fresh.token();
+  const bool is_new = history.granted.insert(token).second;
   if (!tokens_void_) {
-    if (first <= above) {
+    if (token <= above) {
       broken("token order", id + " began after token " + std::to_string(above) +
-                                " had been returned, and got " + std::to_string(first));
+                                " had been returned, and got " + std::to_string(token));
     }
-    const auto next = history.blocks.upper_bound(last);
-    if (next != history.blocks.begin() && std::prev(next)->second >= first) {
-      broken("token granted twice", id + " got " + std::to_string(first));
-    }
+    if (!is_new) broken("token granted twice", id + " got " + std::to_string(token));
   }
-  history.blocks.emplace(first, last);
-  if (last > history.returned) {
-    history.returned = last;
+  if (token > history.returned) {
+    history.returned = token;
     history.returned_at = time_.now();
   }
   leases_.push_back(&fresh);
@@ -51,27 +48,35 @@ void judge::granted(const lease& fresh, std::uint64_t above, bool at_store) {
 
 void judge::ended(const lease& which) { std::erase(leases_, &which); }
 
-void judge::renewed(const lease& which, instant sent) {
-  const auto& history = tokens_[which.lock];
-  const auto token = which.granted.token.value();
+const lease* judge::held_by(const core::owner_id& id) const {
+  const auto found = std::find_if(leases_.begin(), leases_.end(), [&](const auto* one) {
+    return one->id() == id && one->held();
+  });
+  return found == leases_.end() ? nullptr : *found;
+}
+
+void judge::renewed(const core::owner_id& id, instant sent) {
+  const auto* which = held_by(id);
+  if (which == nullptr) return;
+  const auto& history = tokens_[which->lock];
+  const auto token = which->token();
   if (tokens_void_ || history.returned <= token || history.returned_at >= sent) return;
-  if (lenient_ && (lossy_.size() > 1 || !is_held(which.lock, history.returned))) return;
-  broken("interrupted, and renewed", brief(which.id.text()) + " with token " +
-                                         std::to_string(token) + " was renewed after " +
+  if (lenient_ && (lossy_.size() > 1 || !is_held(which->lock, history.returned))) return;
+  broken("interrupted, and renewed", brief(id.text()) + " with token " + std::to_string(token) +
+                                         " was renewed after " +
                                          std::to_string(history.returned) + " had been granted");
 }
 
-bool judge::is_held(std::size_t lock, std::uint64_t last_token) const {
+bool judge::is_held(std::size_t lock, std::uint64_t token) const {
   return std::any_of(leases_.begin(), leases_.end(), [&](const auto* one) {
-    const auto& got = one->granted;
-    return one->lock == lock && got.token.value() + got.block - 1 == last_token && one->held();
+    return one->lock == lock && one->token() == token && one->held();
   });
 }
 
-void judge::refused(const lease& which, loss why) {
-  if (exclusion_rests()) return;
-  broken("lost while held", brief(which.id.text()) + " was told " + std::string{to_string(why)} +
-                                " before its deadline");
+void judge::refused(const core::owner_id& id, loss why) {
+  if (exclusion_rests() || held_by(id) == nullptr) return;
+  broken("lost while held",
+         brief(id.text()) + " was told " + std::string{to_string(why)} + " before its deadline");
 }
 
 void judge::store_gave(std::size_t lock, const core::owner_id& id, std::uint64_t last_token) {
@@ -87,7 +92,7 @@ void judge::over(const core::owner_id& id) { over_.insert(id); }
 
 std::optional<fencing_token> judge::token_of(const core::owner_id& id) const {
   for (const auto* one : leases_) {
-    if (one->id == id) return one->granted.token;
+    if (one->id() == id) return one->state->token;
   }
   return std::nullopt;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/lease_machine.hpp"
+#include "client/lease_state.hpp"
 #include "sim/process.hpp"
 #include "sim/trace.hpp"
 
@@ -16,16 +16,15 @@ namespace holdfast::sim {
 // A lease as its holder has it.
 struct lease {
   std::size_t lock;
-  core::owner_id id;
-  core::grant granted;
-  core::lease_machine machine;
+  std::shared_ptr<detail::lease_state> state;
   process* holder;
   unsigned life;  // of its process
 
+  [[nodiscard]] const core::owner_id& id() const { return state->id; }
+  [[nodiscard]] std::uint64_t token() const { return state->token.value(); }
   // What lease.held() would say: a process that is dead says nothing.
   [[nodiscard]] bool held() const {
-    return holder->runs() && holder->life() == life && machine.is_held() &&
-           holder->now() < machine.deadline();
+    return holder->runs() && holder->life() == life && holder->now() < state->relied_on_until();
   }
 };
 
@@ -51,9 +50,9 @@ class judge {
   void ended(const lease& which);
   // A renewal that was sent then has succeeded. On a quorum, a lease that was interrupted is not
   // renewed, even where exclusion had nothing to rest on: its holder must hear of it.
-  void renewed(const lease& which, instant sent);
-  // The store refused to extend a lease before its deadline.
-  void refused(const lease& which, loss why);
+  void renewed(const core::owner_id& id, instant sent);
+  // The store refused to extend a lease: not before its deadline.
+  void refused(const core::owner_id& id, loss why);
 
   // The store gave the lock to `id`, with tokens up to `last_token`.
   void store_gave(std::size_t lock, const core::owner_id& id, std::uint64_t last_token);
@@ -79,13 +78,15 @@ class judge {
 
  private:
   [[nodiscard]] bool exclusion_rests() const { return time_.now() < void_until_; }
-  [[nodiscard]] bool is_held(std::size_t lock, std::uint64_t last_token) const;
+  [[nodiscard]] bool is_held(std::size_t lock, std::uint64_t token) const;
+  // The lease that is held by this id, or null.
+  [[nodiscard]] const lease* held_by(const core::owner_id& id) const;
   void check_alone(std::size_t lock, const core::owner_id& id, const std::string& how);
 
   struct token_history {
     std::uint64_t returned = 0;  // the highest that an acquisition has returned with
     instant returned_at = 0;
-    std::map<std::uint64_t, std::uint64_t> blocks{};  // first → last
+    std::set<std::uint64_t> granted{};
   };
 
   const timeline& time_;

@@ -77,6 +77,7 @@ plan::plan(std::uint64_t from) : seed{from}, store{store_of(from)}, nodes{1} {
   unreachable_limit = ms(random.spread(500, 5000));
   release_budget = ms(random.spread(100, 1000));
 
+  hands_over = seed / 2 % 2 == 0;
   manners.delay_most = random.spread(100, 4000) * microsecond;
   manners.slow_per_mille = random.chance(500) ? static_cast<int>(random.between(1, 40)) : 0;
   manners.slow_most = random.spread(10, 2 * ttl) * millisecond;
@@ -312,7 +313,7 @@ std::string plan::described() const {
   std::string text = std::to_string(nodes) + (nodes == 1 ? " node, " : " nodes, ");
   text += std::to_string(processes) + " processes, " + std::to_string(workers) + " workers, " +
           std::to_string(locks) + " locks; TTL " + in_ms(rule.ttl) +
-          (rule.renew ? " ms" : " ms (not renewed)") + ", margin " + in_ms(rule.validity.margin) +
+          (rule.renew ? " ms" : " ms (not renewed)") + (hands_over ? ", handed on in processes" : "") + ", margin " + in_ms(rule.validity.margin) +
           " ms, claim " + in_ms(rule.claim_ttl()) + " ms, operation timeout " +
           in_ms(operation_timeout) + " ms; drift up to " + std::to_string(drift_ppm_max) +
           " ppm; faults until " + std::to_string(faults_end / millisecond) + " ms:";

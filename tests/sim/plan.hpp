@@ -67,6 +67,7 @@ struct plan {
   core::duration release_budget;
   std::int64_t drift_ppm_max;  // of any clock
   bool drift_bound_kept;
+  bool hands_over;  // workers of one process hand a lock on among themselves
   network::manners manners;
   // Of a quorum.
   core::duration node_timeout{};

@@ -19,7 +19,6 @@ struct left_out {
       bugs.set(static_cast<std::size_t>(one));
   }
   std::bitset<static_cast<std::size_t>(planted_bug::none)> bugs;
-  bool late_check = false;  // giving back a grant that expired on arrival
   bool drift = false;       // allowing for clocks that run differently
   bool half_drift = false;  // allowing for the drift of both clocks, not of one
 };

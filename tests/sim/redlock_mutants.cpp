@@ -50,8 +50,7 @@ constexpr std::string_view raise_strictly = "if (tonumber(record[4]) or 0) >= to
 }  // namespace
 
 std::vector<mutant> redlock_mutants() {
-  left_out elapsed{planted_bug::elapsed};
-  elapsed.late_check = true;
+  const left_out elapsed{planted_bug::elapsed, planted_bug::late_check};
   const left_out forgotten{planted_bug::late_release, planted_bug::silent_release};
   return {
       // The order of tokens.

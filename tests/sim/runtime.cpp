@@ -1,8 +1,9 @@
 // src/runtime as shipped code meets it in a simulation: time, chance and threads are those of the
 // process in which something happens just now. It takes the place of the shipped clock, random,
-// host and background when the simulator is linked.
+// host, background and keeper_threads when the simulator is linked.
 #include <algorithm>
 
+#include "client/keeper_threads.hpp"
 #include "runtime/background.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/host.hpp"
@@ -106,3 +107,42 @@ void begin_in_background(runtime::background& on, std::function<void(caller&)> b
 }
 
 }  // namespace holdfast::stores
+
+namespace holdfast::detail {
+
+struct keeper_threads::running {
+  void renew_next(const std::shared_ptr<running>& self) {
+    if (renewing || stopping) return;
+    renewing = true;
+    const bool begun = duty.renew(of->events, [self] {
+      self->renewing = false;
+      self->renew_next(self);
+    });
+    if (!begun) renewing = false;
+  }
+
+  const duties duty;
+  sim::process* const of = sim::process::current();
+  bool stopping = false;
+  bool renewing = false;
+  unsigned alarms = 0;  // the last one counts
+};
+
+keeper_threads::keeper_threads(duties what)
+    : running_{std::make_shared<running>(running{.duty = std::move(what)})} {}
+
+keeper_threads::~keeper_threads() { running_->stopping = true; }
+
+bool keeper_threads::start() { return true; }
+
+void keeper_threads::set_alarm(core::time_point when) noexcept {
+  running_->of->at(when, [all = running_, mine = ++running_->alarms] {
+    if (mine == all->alarms && !all->stopping) all->duty.look();
+  });
+}
+
+void keeper_threads::wake_renewer() noexcept {
+  running_->of->at(running_->of->now(), [all = running_] { all->renew_next(all); });
+}
+
+}  // namespace holdfast::detail

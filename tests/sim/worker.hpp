@@ -1,10 +1,12 @@
 // A simulated user: takes a lock, works, gives it back, again and again.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 
-#include "core/acquire_machine.hpp"
 #include "sim/world.hpp"
 
 namespace holdfast::sim {
@@ -15,33 +17,25 @@ class worker {
 
   // At the beginning, and after its process was killed and started again.
   void start();
-  // `too_early`: before its deadline.
-  void lost(lease& which, loss why, bool too_early);
-  [[nodiscard]] bool owns(const lease& which) const noexcept { return held_ == &which; }
 
  private:
   struct acquisition {
     std::size_t lock;
-    core::time_point wait_until;
     bool patient;  // waits as long as it takes
     bool began_in_calm;
     std::uint64_t above;  // its token must be
-    core::time_point started;
-    bool stopped = false;
-    std::shared_ptr<stores::attempt> who;
-    std::unique_ptr<core::acquire_machine> machine;
-    bool withdrawn_surely = true;
   };
-  using current = std::shared_ptr<acquisition>;
 
   void think();
   void begin();
-  void attempt(const current& what);
-  void go_on(const current& what, core::acquire_step step);
-  void answered(const current& what, const core::answer& answer);
-  void finish(const current& what);
-  void hold(const current& what);
-  void give_back(const current& what, lease& mine);
+  void finish(const acquisition& what, client::acquired got, const std::string& why);
+  void hold(const acquisition& what, client::acquired got);
+  void work(lease& mine);
+  void renew(lease& mine);
+  void give_back(lease& mine);
+  void lost(lease& mine);
+  // It stops to rely on what it holds.
+  void let_go(lease& mine);
   void say(const std::string& what) { in_.trace.line(name_, what); }
   [[nodiscard]] bool traced() const { return in_.trace.wanted(); }
 
@@ -52,7 +46,9 @@ class worker {
   random_stream random_;
   int left_;
   bool done_ = false;
+  std::optional<std::stop_source> changes_its_mind_;
   const lease* held_ = nullptr;
+  std::optional<std::stop_callback<std::function<void()>>> on_lost_;
 };
 
 }  // namespace holdfast::sim

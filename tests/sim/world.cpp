@@ -67,7 +67,6 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
   }
   busy_workers_ = the.workers;
   clients_.resize(the.processes);
-  keepers_.resize(the.processes);
   if (!the.drift_bound_kept) judge.exclusion_void_until(1'000'000 * second);
 }
 
@@ -114,30 +113,30 @@ world::~world() {
 // A process begins its life, with a client of its own.
 void world::start(std::size_t which) {
   auto& here = hosts_[which];
-  here.of->enter(
-      [&] { all_clients_.push_back(std::make_unique<client>(net_, *here.of, nodes_, the)); });
-  clients_[which] = all_clients_.back().get();
-  // Any worker of the process can be told: what follows is the same.
-  const auto lost = [&here](lease& which_one, loss why, bool too_early) {
-    for (const auto& one : here.workers) {
-      if (one->owns(which_one)) return one->lost(which_one, why, too_early);
-    }
-  };
-  const auto renewed = [this](const lease& one, core::time_point sent) {
-    if (is_quorum()) judge.renewed(one, one.holder->when(sent));
-  };
-  all_keepers_.push_back(std::make_unique<keeper_model>(
-      *here.of, *clients_[which], the.operation_timeout, unless_over(lost), renewed));
-  keepers_[which] = all_keepers_.back().get();
   here.of->enter([&] {
+    all_clients_.push_back(
+        std::make_unique<client>(net_, *here.of, nodes_, the, rule, observer_of(which)));
+    clients_[which] = all_clients_.back().get();
     for (const auto& one : here.workers)
       one->start();
   });
 }
 
-lease& world::keep(std::unique_ptr<lease> fresh) {
-  leases_.push_back(std::move(fresh));
-  return *leases_.back();
+store_observer world::observer_of(std::size_t which) {
+  auto& of = *hosts_[which].of;
+  store_observer all;
+  all.over = unless_over([this, which](const core::owner_id& id) {
+    if (clients_[which]->withdrawn_for_good(id)) judge.over(id);
+  });
+  all.renewed = unless_over([this, &of](const core::owner_id& id, core::time_point sent) {
+    if (is_quorum()) judge.renewed(id, of.when(sent));
+  });
+  all.refused =
+      unless_over([this](const core::owner_id& id, loss why) { judge.refused(id, why); });
+  all.trace = [this, &of](const core::owner_id& id, const char* what) {
+    if (trace.wanted() && !over_) trace.line(of.name, brief(id.text()) + " " + what);
+  };
+  return all;
 }
 
 verdict world::run() {

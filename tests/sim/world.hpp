@@ -10,7 +10,6 @@
 
 #include "sim/client.hpp"
 #include "sim/judge.hpp"
-#include "sim/keeper_model.hpp"
 #include "sim/lock_script.hpp"
 #include "sim/network.hpp"
 #include "sim/plan.hpp"
@@ -77,8 +76,8 @@ class world {
   const left_out without;
   const planting planted{without};
   [[nodiscard]] client& client_of(std::size_t process) { return *clients_[process]; }
-  [[nodiscard]] keeper_model& keeper_of(std::size_t process) { return *keepers_[process]; }
-  [[nodiscard]] lease& keep(std::unique_ptr<lease> fresh);
+  // For as long as the world lasts.
+  [[nodiscard]] lease& keep(lease fresh) { return leases_.emplace_back(std::move(fresh)); }
   // Nothing goes wrong any more.
   [[nodiscard]] bool is_calm() const { return calm_from_ && time.now() >= *calm_from_; }
   void worker_done() { --busy_workers_; }
@@ -102,6 +101,7 @@ class world {
   void make_nodes(script_engine& engine);
   void vouch_for(node& fresh);
   void start(std::size_t process);
+  [[nodiscard]] store_observer observer_of(std::size_t process);
   void save_now_and_then(node& which);
   void calm_down();
 
@@ -167,11 +167,9 @@ class world {
   std::vector<std::unique_ptr<node>> nodes_;
   std::vector<host> hosts_;
   std::vector<client*> clients_;  // of the current lives
-  std::vector<keeper_model*> keepers_;
   // For as long as the world lasts: something may still refer to them.
   std::vector<std::unique_ptr<client>> all_clients_;
-  std::vector<std::unique_ptr<keeper_model>> all_keepers_;
-  std::deque<std::unique_ptr<lease>> leases_;
+  std::deque<lease> leases_;
   std::vector<std::optional<core::owner_id>> owners_;  // of each lock at each node
   std::size_t busy_workers_ = 0;
   bool over_ = false;

@@ -2,6 +2,7 @@
 #include "client/cohort.hpp"
 
 #include <future>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 #include "client/lease_state.hpp"
 #include "runtime/clock.hpp"
+#include "support/event_loop.hpp"
 #include "support/process.hpp"
 #include "support/watch.hpp"
 
@@ -24,6 +26,18 @@ using detail::lease_state;
 using detail::lock_terms;
 using role = detail::cohort::role;
 
+// Waits on this thread.
+cohort::place enter_here(cohort& line, const lock_terms& terms, core::time_point until,
+                         const std::stop_token& stop = {}) {
+  std::optional<cohort::place> got;
+  const auto turn = line.enter(terms, until, [&](cohort::place told) { got = std::move(told); });
+  EXPECT_EQ(turn == nullptr, got.has_value());
+  if (!turn) return *got;
+  const std::stop_callback end{stop, [&] { turn->end(); }};
+  turn->wait();
+  return *got;
+}
+
 class CohortLine : public testing::Test {
  protected:
   // A lease that holds nothing: only who gets it matters here.
@@ -33,9 +47,9 @@ class CohortLine : public testing::Test {
   }
   bool pass(const std::string& label = {}) { return line.pass(label, lease_for); }
 
-  cohort::place enter(const lock_terms& with = {}, std::stop_token stop = {},
+  cohort::place enter(const lock_terms& with = {}, const std::stop_token& stop = {},
                       core::duration wait = patience) {
-    return line.enter(with, runtime::now() + wait, stop, [] {});
+    return enter_here(line, with, runtime::now() + wait, stop);
   }
   // A thread that enters, once it waits.
   std::future<role> waiter(const lock_terms& with = {}, std::stop_token stop = {}) {
@@ -54,11 +68,36 @@ class CohortLine : public testing::Test {
 
 }  // namespace
 
-TEST_F(CohortLine, FirstAsksAtOnceAndIsNotToldToWait) {
-  bool waited = false;
-  const auto got = line.enter({}, runtime::now(), {}, [&] { waited = true; });
-  EXPECT_EQ(got.what, role::asks);
-  EXPECT_FALSE(waited);
+TEST_F(CohortLine, FirstAsksAtOnceAndDoesNotWait) {
+  std::optional<role> got;
+  const lock_terms terms;
+  EXPECT_EQ(line.enter(terms, runtime::now(), [&](const auto& told) { got = told.what; }), nullptr);
+  EXPECT_EQ(got, role::asks);
+  EXPECT_EQ(line.waiting(), 0U);
+}
+
+// A caller that is told by events has its turn in turn with everything else that happens to it.
+TEST_F(CohortLine, TurnIsToldByEvents) {
+  ASSERT_EQ(enter().what, role::asks);
+  event_loop loop;
+  const lock_terms terms;
+  std::vector<role> got;
+  const auto join = [&](core::duration wait) {
+    auto turn = line.enter(terms, runtime::now() + wait,
+                           [&](const auto& told) { got.push_back(told.what); });
+    turn->watch(loop);
+    return turn;
+  };
+  const auto first = join(patience);
+  const auto second = join(patience);
+  const auto third = join(1ms);
+  ASSERT_TRUE(loop.run_until([&] { return got.size() == 1; })) << "the end of its wait";
+  second->end();
+  std::thread elsewhere{[&] { EXPECT_TRUE(pass()); }};
+  elsewhere.join();
+  EXPECT_THAT(got, testing::ElementsAre(role::gave_up));
+  ASSERT_TRUE(loop.run_until([&] { return got.size() == 3; }));
+  EXPECT_THAT(got, testing::ElementsAre(role::gave_up, role::gave_up, role::handed));
   EXPECT_EQ(line.waiting(), 0U);
 }
 
@@ -202,7 +241,7 @@ struct relay {
   void run(int me) {
     lock_terms terms;
     for (;;) {
-      auto got = line.enter(terms, core::never, {}, [] {});
+      auto got = enter_here(line, terms, core::never);
       if (got.what == role::gave_up) return;
       if (first_turn_of.at(static_cast<std::size_t>(me)) < 0)
         first_turn_of.at(static_cast<std::size_t>(me)) = passed;

@@ -65,7 +65,7 @@ class acquisition final : public std::enable_shared_from_this<acquisition> {
   core::acquire_rule rule_;
   std::unique_ptr<stores::attempt> attempt_;
   std::optional<core::acquire_machine> machine_;
-  bool leads_here_ = false;     // others of this client wait for what it meets
+  bool leads_here_ = false;      // others of this client wait for what it meets
   bool counts_as_wait_ = false;  // in the client's counters
   using stop_callback = std::stop_callback<std::function<void()>>;
   std::optional<stop_callback> on_user_stop_;

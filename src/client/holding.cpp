@@ -76,8 +76,8 @@ result<std::shared_ptr<lease_state>> client_state::adopted(const mutex_state& wi
         {errc::lease_lost, "the lease had ended before: " + std::string{to_string(got->why)}, {}}));
   }
   if (expected != fencing_token{} && got->token != expected) {
-    return fail(errc::invalid_argument, "the lease has token " + to_string(got->token) + ", not " +
-                                            to_string(expected));
+    return fail(errc::invalid_argument,
+                "the lease has token " + to_string(got->token) + ", not " + to_string(expected));
   }
   return hold(lock, id, {got->token, got->ttl, got->counted_from}, with.terms, false);
 }

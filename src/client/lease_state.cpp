@@ -196,11 +196,10 @@ void lease_state::release(stores::caller& by, on_done done) {
     owner->tell(released(now));
     return done({});
   }
-  lock->store->release(id, core::after(now, owner->options.operation_timeout), by,
-                       [self = shared_from_this(), owner, now,
-                        done = std::move(done)](result<stores::removal> said) {
-                         done(self->given_back(*owner, now, std::move(said)));
-                       });
+  lock->store->release(
+      id, core::after(now, owner->options.operation_timeout), by,
+      [self = shared_from_this(), owner, now, done = std::move(done)](
+          result<stores::removal> said) { done(self->given_back(*owner, now, std::move(said))); });
 }
 
 result<void> lease_state::given_back(client_state& owner, core::time_point since,

@@ -129,9 +129,8 @@ lease mutex::adopt(const lease_ticket& ticket) {
                  {}}};
   }
   using adopted = result<std::shared_ptr<detail::lease_state>>;
-  return lease{value_or_throw(stores::wait_here<adopted>([&](auto& by, auto done) {
-    state_->client->adopt(state_, ticket, by, std::move(done));
-  }))};
+  return lease{value_or_throw(stores::wait_here<adopted>(
+      [&](auto& by, auto done) { state_->client->adopt(state_, ticket, by, std::move(done)); }))};
 }
 
 lease* mutex::current() noexcept {

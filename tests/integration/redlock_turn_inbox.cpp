@@ -47,8 +47,7 @@ class RedlockTurnInbox : public ::testing::Test {
   std::shared_future<void> wait(const core::owner_id& id, std::size_t nodes) {
     return wait_at(*heard_, id, nodes);
   }
-  std::shared_future<void> wait_at(turn_inbox& inbox, const core::owner_id& id,
-                                   std::size_t nodes) {
+  std::shared_future<void> wait_at(turn_inbox& inbox, const core::owner_id& id, std::size_t nodes) {
     waiting_.emplace_back(std::async(std::launch::async, [&inbox, id, nodes] {
       stores::blocking_caller here;
       inbox.wait(id, nodes, core::after(runtime::now(), 10min), here, [] {});
@@ -74,13 +73,13 @@ class RedlockTurnInbox : public ::testing::Test {
   }
   std::vector<std::shared_ptr<node_connection>> lines() {
     for (const auto& server : servers_) {
-      const stores::redis::endpoint where{"node",
-                                          [path = server.socket_path()](core::time_point until) {
-                                            return runtime::connect_unix(path, until);
-                                          },
-                                          "", "", 0};
-      lines_.push_back(std::make_shared<node_connection>(stores::redis::make_dialer(where), 500ms, connecting_,
-                                              node_connection::hooks{}));
+      stores::redis::endpoint where;
+      where.node = "node";
+      where.connect = [path = server.socket_path()](core::time_point until) {
+        return runtime::connect_unix(path, until);
+      };
+      lines_.push_back(std::make_shared<node_connection>(stores::redis::make_dialer(where), 500ms,
+                                                         connecting_, node_connection::hooks{}));
     }
     return lines_;
   }

@@ -126,8 +126,7 @@ bool client::has_at_store(std::size_t which, const core::owner_id& id) {
 
 bool client::gave_back(std::size_t which, const core::owner_id& id) const {
   const auto& sent = in_.traffic;
-  return is_quorum_ && sent.knows(id) && !sent.may_linger(id) &&
-         !on_quorum(lock(which)).holds(id);
+  return is_quorum_ && sent.knows(id) && !sent.may_linger(id) && !on_quorum(lock(which)).holds(id);
 }
 
 bool client::left_line(std::string_view waiter) const {

@@ -49,9 +49,8 @@ void judge::granted(const lease& fresh, std::uint64_t above, bool at_store) {
 void judge::ended(const lease& which) { std::erase(leases_, &which); }
 
 const lease* judge::held_by(const core::owner_id& id) const {
-  const auto found = std::find_if(leases_.begin(), leases_.end(), [&](const auto* one) {
-    return one->id() == id && one->held();
-  });
+  const auto found = std::find_if(leases_.begin(), leases_.end(),
+                                  [&](const auto* one) { return one->id() == id && one->held(); });
   return found == leases_.end() ? nullptr : *found;
 }
 
@@ -63,8 +62,8 @@ void judge::renewed(const core::owner_id& id, instant sent) {
   if (tokens_void_ || history.returned <= token || history.returned_at >= sent) return;
   if (lenient_ && (lossy_.size() > 1 || !is_held(which->lock, history.returned))) return;
   broken("interrupted, and renewed", brief(id.text()) + " with token " + std::to_string(token) +
-                                         " was renewed after " +
-                                         std::to_string(history.returned) + " had been granted");
+                                         " was renewed after " + std::to_string(history.returned) +
+                                         " had been granted");
 }
 
 bool judge::is_held(std::size_t lock, std::uint64_t token) const {

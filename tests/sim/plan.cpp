@@ -313,10 +313,12 @@ std::string plan::described() const {
   std::string text = std::to_string(nodes) + (nodes == 1 ? " node, " : " nodes, ");
   text += std::to_string(processes) + " processes, " + std::to_string(workers) + " workers, " +
           std::to_string(locks) + " locks; TTL " + in_ms(rule.ttl) +
-          (rule.renew ? " ms" : " ms (not renewed)") + (hands_over ? ", handed on in processes" : "") + ", margin " + in_ms(rule.validity.margin) +
-          " ms, claim " + in_ms(rule.claim_ttl()) + " ms, operation timeout " +
-          in_ms(operation_timeout) + " ms; drift up to " + std::to_string(drift_ppm_max) +
-          " ppm; faults until " + std::to_string(faults_end / millisecond) + " ms:";
+          (rule.renew ? " ms" : " ms (not renewed)") +
+          (hands_over ? ", handed on in processes" : "") + ", margin " +
+          in_ms(rule.validity.margin) + " ms, claim " + in_ms(rule.claim_ttl()) +
+          " ms, operation timeout " + in_ms(operation_timeout) + " ms; drift up to " +
+          std::to_string(drift_ppm_max) + " ppm; faults until " +
+          std::to_string(faults_end / millisecond) + " ms:";
   if (store == store_kind::redlock) {
     text.insert(text.rfind(';'), "; node timeout " + in_ms(node_timeout) + " ms, max_ttl " +
                                      in_ms(max_ttl) + " ms" + (new_set ? ", a new set" : "") +

@@ -131,8 +131,7 @@ store_observer world::observer_of(std::size_t which) {
   all.renewed = unless_over([this, &of](const core::owner_id& id, core::time_point sent) {
     if (is_quorum()) judge.renewed(id, of.when(sent));
   });
-  all.refused =
-      unless_over([this](const core::owner_id& id, loss why) { judge.refused(id, why); });
+  all.refused = unless_over([this](const core::owner_id& id, loss why) { judge.refused(id, why); });
   all.trace = [this, &of](const core::owner_id& id, const char* what) {
     if (trace.wanted() && !over_) trace.line(of.name, brief(id.text()) + " " + what);
   };

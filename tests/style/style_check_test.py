@@ -79,6 +79,12 @@ class OtherRooms(unittest.TestCase):
         for path in ("stores/redis/b.hpp", "runtime/clock.hpp", "client/url.hpp"):
             self.assertEqual(len(findings({"src/stores/store.hpp": f'#include "{path}"\n'})), 1)
 
+    def test_what_stores_share_knows_none_of_them(self):
+        for path in ("core/types.hpp", "runtime/clock.hpp", "stores/waiting.hpp"):
+            self.assertEqual(findings({"src/stores/pause.cpp": f'#include "{path}"\n'}), [])
+        for path in ("stores/redis/b.hpp", "client/url.hpp"):
+            self.assertEqual(len(findings({"src/stores/pause.cpp": f'#include "{path}"\n'})), 1)
+
     def test_runtime_knows_no_store_and_no_client(self):
         for path in ("stores/store.hpp", "client/url.hpp"):
             self.assertEqual(len(findings({"src/runtime/a.cpp": f'#include "{path}"\n'})), 1)

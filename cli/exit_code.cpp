@@ -30,6 +30,7 @@ int exit_code_for(errc code) noexcept {
     case errc::not_held:
       return exit_code::refused;
     case errc::invalid_argument:
+    case errc::unsupported:
       return exit_code::usage;
     case errc::would_deadlock:
     case errc::forked:

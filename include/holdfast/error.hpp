@@ -33,6 +33,7 @@ enum class errc {
   not_held,           ///< the lock is not held with that token; nothing was changed
   invalid_argument,   ///< the call's arguments make no sense; nothing was sent
   would_deadlock,     ///< this thread holds the lock already and would wait for itself
+  unsupported,        ///< this store cannot carry that kind of lock; the message says why
   forked,             ///< the handle was made before fork(); make a new client in the child
 };
 

@@ -44,7 +44,7 @@ acquisition::acquisition(std::shared_ptr<const mutex_state> of, core::duration w
 void acquisition::begin() {
   if (auto ok = client_.usable(); !ok) return finish(fail(std::move(ok.error())));
   if (stopped()) return finish(nothing(cause::stopped));
-  if (wait_ <= core::duration::zero() || !client_.options.hand_over_here) return begin_attempt();
+  if (wait_ <= core::duration::zero() || !may_be_handed_here()) return begin_attempt();
   queue_here();
 }
 
@@ -52,6 +52,11 @@ void acquisition::begin() {
 
 bool acquisition::stopped() const {
   return stop_.stop_requested() || client_.stopping().stop_requested();
+}
+
+// What several may hold is not handed on here: its readers would wait for each other.
+bool acquisition::may_be_handed_here() const {
+  return client_.options.hand_over_here && of_->lock->kind.what == core::lock_kind::form::exclusive;
 }
 
 void acquisition::on_stop(const std::function<void()>& end) {
@@ -142,7 +147,8 @@ void acquisition::begin_attempt() {
                                       .label = terms.label,
                                       .may_wait = wait_ > core::duration::zero(),
                                       .claim_ttl = terms.rule.claim_ttl(),
-                                      .block = core::tokens_wanted(of_->lock->here.waiting())});
+                                      .block = core::tokens_wanted(of_->lock->here.waiting()),
+                                      .units = terms.units});
   machine_.emplace(rule_, runtime::random_bits());
   perform(machine_->start(runtime::now()));
 }
@@ -213,7 +219,7 @@ void acquisition::finish_attempt() {
     case acquire_outcome::granted: {
       if (machine_->met()) of_->lock->here.on_met({});
       auto lease = client_.hold(of_->lock, attempt_->id(), machine_->granted(), of_->terms,
-                                wait_ > core::duration::zero());
+                                wait_ > core::duration::zero() && may_be_handed_here());
       if (!lease) {
         return finish_asking(
             fail(client_.record_failure(of_->lock->name, std::move(lease.error()))));

@@ -48,6 +48,7 @@ class acquisition final : public std::enable_shared_from_this<acquisition> {
 
   void begins_to_wait();
   [[nodiscard]] bool stopped() const;
+  [[nodiscard]] bool may_be_handed_here() const;
   // Until waits_no_more(): `end` is called when the user or the client stops, on any thread.
   void on_stop(const std::function<void()>& end);
   void waits_no_more();

@@ -68,15 +68,17 @@ result<void> client_state::usable() const {
               "this client was made before fork() and belongs to the parent: make a new one here");
 }
 
-result<std::shared_ptr<lock_state>> client_state::open(std::string_view name) {
+result<std::shared_ptr<lock_state>> client_state::open(std::string_view name,
+                                                       const core::lock_kind& kind) {
   if (auto ok = usable(); !ok) return fail(std::move(ok.error()));
   if (auto ok = core::check_name(name); !ok) return fail(std::move(ok.error()));
   const std::lock_guard guard{m_};
-  if (auto known = locks_.find(std::string{name})) return known;
-  auto in_store = store_->open(name);
+  const auto called = lock_state::registered_as(name, kind);
+  if (auto known = locks_.find(called)) return known;
+  auto in_store = store_->open(name, kind);
   if (!in_store) return fail(std::move(in_store.error()));
-  auto lock = std::make_shared<lock_state>(std::string{name}, std::move(*in_store));
-  locks_.put(lock->name, lock);
+  auto lock = std::make_shared<lock_state>(std::string{name}, kind, std::move(*in_store));
+  locks_.put(called, lock);
   return lock;
 }
 

@@ -56,7 +56,8 @@ class client_state : public std::enable_shared_from_this<client_state> {
   // errc::forked in a forked child, for the first line of everything.
   [[nodiscard]] result<void> usable() const;
 
-  [[nodiscard]] result<std::shared_ptr<lock_state>> open(std::string_view name);
+  [[nodiscard]] result<std::shared_ptr<lock_state>> open(std::string_view name,
+                                                         const core::lock_kind& kind = {});
 
   // What an acquisition (client/acquisition.hpp) comes to: a lease, or nothing, and no failure.
   struct not_acquired {

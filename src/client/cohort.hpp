@@ -13,6 +13,7 @@
 
 #include "core/adaptive_spin.hpp"
 #include "core/cohort.hpp"
+#include "core/lock_kind.hpp"
 #include "core/settings.hpp"
 #include "core/types.hpp"
 #include "runtime/parker.hpp"
@@ -25,7 +26,8 @@ class lease_state;
 // How a mutex acquires: its options, checked.
 struct lock_terms {
   core::lease_rule rule;
-  std::string label;
+  std::string label{};
+  std::uint32_t units = core::whole;  // of a lock that several may hold
 };
 
 // Thread-safe.

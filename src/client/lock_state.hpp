@@ -15,10 +15,19 @@
 namespace holdfast::detail {
 
 struct lock_state {
-  lock_state(std::string called, std::shared_ptr<stores::store_lock> in_store)
-      : name{std::move(called)}, store{std::move(in_store)} {}
+  lock_state(std::string called, const core::lock_kind& of,
+             std::shared_ptr<stores::store_lock> in_store)
+      : name{std::move(called)}, kind{of}, store{std::move(in_store)} {}
+
+  // A client knows a lock by its name and kind.
+  [[nodiscard]] static std::string registered_as(std::string_view name,
+                                                 const core::lock_kind& kind) {
+    return std::to_string(static_cast<int>(kind.what)) + ',' + std::to_string(kind.permits) + ',' +
+           std::string{name};
+  }
 
   const std::string name;
+  const core::lock_kind kind;
   const std::shared_ptr<stores::store_lock> store;
 
   cohort here;

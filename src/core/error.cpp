@@ -34,6 +34,7 @@ condition condition_of(errc code) noexcept {
     case errc::store_missing:
     case errc::unsafe_folder:
     case errc::not_held:
+    case errc::unsupported:
       break;
   }
   return condition::give_up;
@@ -83,6 +84,8 @@ const char* message_of(errc code) noexcept {
       return "invalid argument";
     case errc::would_deadlock:
       return "this thread holds the lock already";
+    case errc::unsupported:
+      return "this store has no locks of that kind";
     case errc::forked:
       return "the handle was made before fork()";
   }

@@ -23,6 +23,7 @@
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>
 
+#include "core/lock_kind.hpp"
 #include "core/release_machine.hpp"
 #include "core/types.hpp"
 #include "stores/waiting.hpp"
@@ -44,6 +45,8 @@ struct attempt_spec {
   core::duration claim_ttl{};
   // How many tokens to reserve.
   std::uint64_t block = 1;
+  // How much of a lock that several may hold: so many units, or all of it.
+  std::uint32_t units = core::whole;
 };
 
 // One acquisition, from its first ask to its grant or withdrawal. Not thread-safe, but for wake():
@@ -154,7 +157,12 @@ class store {
   // Called once, before anything else.
   virtual void on_events(store_events events) = 0;
 
-  [[nodiscard]] virtual result<std::shared_ptr<store_lock>> open(std::string_view name) = 0;
+  // errc::unsupported, with the reason, if the store cannot carry this kind.
+  [[nodiscard]] virtual result<std::shared_ptr<store_lock>> open(std::string_view name,
+                                                                 const core::lock_kind& kind) = 0;
+  [[nodiscard]] result<std::shared_ptr<store_lock>> open(std::string_view name) {
+    return open(name, {});
+  }
 
   // Most leases that one renew() call takes.
   [[nodiscard]] virtual std::size_t renewal_batch_max() const noexcept = 0;

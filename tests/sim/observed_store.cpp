@@ -104,8 +104,9 @@ class observed_store final : public stores::store {
       : of_{std::move(of)}, tell_{std::make_shared<const store_observer>(std::move(tell))} {}
 
   void on_events(stores::store_events events) override { of_->on_events(std::move(events)); }
-  result<std::shared_ptr<stores::store_lock>> open(std::string_view name) override {
-    auto lock = of_->open(name);
+  result<std::shared_ptr<stores::store_lock>> open(std::string_view name,
+                                                   const core::lock_kind& kind) override {
+    auto lock = of_->open(name, kind);
     if (!lock) return lock;
     return std::make_shared<observed_lock>(std::move(*lock), tell_);
   }

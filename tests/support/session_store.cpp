@@ -208,7 +208,11 @@ class session_store final : public stores::store {
 
   void on_events(stores::store_events events) override { link_->on_events(std::move(events)); }
 
-  result<std::shared_ptr<stores::store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<stores::store_lock>> open(std::string_view name,
+                                                   const core::lock_kind& kind) override {
+    if (auto ok = core::check_exclusive(kind, "this test's store has mutexes only"); !ok) {
+      return fail(std::move(ok.error()));
+    }
     return std::make_shared<session_lock>(link_, std::string{name});
   }
 

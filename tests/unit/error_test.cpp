@@ -35,6 +35,7 @@ const std::map<errc, condition> what_to_do{
     {errc::unsafe_folder, condition::give_up},
     {errc::overloaded, condition::try_again},
     {errc::not_held, condition::give_up},
+    {errc::unsupported, condition::give_up},
     {errc::invalid_argument, condition::misuse},
     {errc::would_deadlock, condition::misuse},
     {errc::forked, condition::misuse},

@@ -254,7 +254,11 @@ class memory_store final : public store {
 
   void on_events(store_events events) override { static_cast<void>(events); }
 
-  result<std::shared_ptr<store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<store_lock>> open(std::string_view name,
+                                           const core::lock_kind& kind) override {
+    if (auto ok = core::check_exclusive(kind, "memory: has mutexes only so far"); !ok) {
+      return fail(std::move(ok.error()));
+    }
     return std::make_shared<memory_lock>(space_, std::string{name});
   }
 

@@ -28,7 +28,11 @@ class redis_store final : public store {
 
   void on_events(store_events events) override { server_->events = std::move(events); }
 
-  result<std::shared_ptr<store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<store_lock>> open(std::string_view name,
+                                           const core::lock_kind& kind) override {
+    if (auto ok = core::check_exclusive(kind, "a Redis server has mutexes only so far"); !ok) {
+      return fail(std::move(ok.error()));
+    }
     auto key = server_->prefix + std::string{name};
     if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};

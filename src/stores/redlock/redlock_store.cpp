@@ -37,7 +37,15 @@ class redlock_store final : public store {
 
   void on_events(store_events events) override { set_->events = std::move(events); }
 
-  result<std::shared_ptr<store_lock>> open(std::string_view name) override {
+  result<std::shared_ptr<store_lock>> open(std::string_view name,
+                                           const core::lock_kind& kind) override {
+    if (auto ok = core::check_exclusive(
+            kind,
+            "a quorum has mutexes only: a majority of counts that nodes keep each for themselves "
+            "does not bound the total; use one Redis server, or a mutex");
+        !ok) {
+      return fail(std::move(ok.error()));
+    }
     auto key = set_->config.prefix + std::string{name};
     if (auto ok = redis::check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};

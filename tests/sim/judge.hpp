@@ -95,6 +95,7 @@ class judge {
   std::set<std::size_t> lossy_;
   std::vector<const lease*> leases_;
   std::vector<token_history> tokens_;
+  std::set<core::owner_id> granted_to_;
   std::set<core::owner_id> over_;
   std::optional<violation> found_;
   instant void_until_ = 0;

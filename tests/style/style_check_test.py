@@ -68,6 +68,18 @@ class Core(unittest.TestCase):
         self.assertEqual(len(findings({"src/core/a.cpp": "auto t = boot_clock::now();\n"})), 1)
 
 
+class Map(unittest.TestCase):
+    def test_names_files_that_are_there(self):
+        self.assertEqual(findings({
+            "src/core/types.hpp": "",
+            "docs/architecture.md": "`core/types.hpp`, `src/core/types.hpp`, `types.hpp`\n",
+        }), [])
+
+    def test_names_no_other(self):
+        found = findings({"docs/architecture.md": "\n| words | `core/types.hpp` |\n"})
+        self.assertEqual(found, ["docs/architecture.md:2: there is no core/types.hpp"])
+
+
 class OtherRooms(unittest.TestCase):
     def test_a_store_may_use_another_only_if_that_is_said(self):
         include = '#include "stores/redis/b.hpp"\n'

@@ -117,6 +117,9 @@ void inbox::opened(result<std::shared_ptr<subscription>> made, const on_open& do
   lock held{m_};
   opening_ = false;
   const auto others = std::exchange(until_open_, {});
+  if (std::exchange(drops_what_is_opened_, false) && made) {
+    made = fail(errc::overloaded, "too many grants were answered while the inbox was opened");
+  }
   if (made) {
     subscription_ = std::move(*made);
     subscription_->on_readable([this] { read_what_came(); });
@@ -125,6 +128,7 @@ void inbox::opened(result<std::shared_ptr<subscription>> made, const on_open& do
   } else {
     not_before_ = core::after(runtime::now(), open_pause);
     last_failure_ = made.error();
+    settled_.clear();  // nothing will come of them
     ready = fail(std::move(made.error()));
   }
   held.unlock();
@@ -136,7 +140,7 @@ void inbox::opened(result<std::shared_ptr<subscription>> made, const on_open& do
 // Under m_. Whoever waits asks again, and that opens it anew.
 void inbox::disconnect() {
   subscription_.reset();
-  settled_.clear();  // whatever was on its way is lost
+  if (!opening_) settled_.clear();  // whatever was on its way is lost
   for (auto& [id, one] : waiters_) {
     if (one.listens) one.listens->tell();
   }
@@ -190,7 +194,10 @@ bool inbox::settle_locked(const core::owner_id& id, fencing_token token) {
       found != waiters_.end() && found->second.granted && found->second.granted->token >= token;
   const bool last = waiters_.erase(id) > 0 && waiters_.empty();
   if (core::planted(core::planted_bug::settling)) return last;
-  if (came || !subscription_ || settled_.add(id, token)) return last;
+  // The server may have subscribed us already, and have sent the message behind its word of that.
+  const bool message_may_come = !came && (subscription_ || opening_);
+  if (!message_may_come || settled_.add(id, token)) return last;
+  drops_what_is_opened_ = opening_;
   disconnect();
   wake_.wake();
   return last;

@@ -99,6 +99,7 @@ class inbox {
   std::mutex m_;
   // Protected by m_.
   bool opening_ = false;
+  bool drops_what_is_opened_ = false;  // messages may come in it that cannot be told apart
   std::vector<std::shared_ptr<pause>> until_open_;  // callers that wait while another opens it
   core::time_point not_before_{};                   // after a failure
   failure last_failure_;

@@ -201,7 +201,8 @@ void plan::ambush_admissions() {
     // Its wait is cut short, if one clock that is wrong is enough for that.
     think_most = 10 * millisecond;
     long_work = 700;
-    if (random.chance(600)) slow_boots = 1000;
+    if (random.chance(800)) slow_boots = 1000;
+    if (slow_boots > 0) manners.slow_per_mille = 50;  // who asks next is in time
     if (slow_boots > 0 && !random.chance(100)) return;
     // Not so often that a wait is never over: each step back costs one more.
     faults.assign(10, fault::vote_forgotten);

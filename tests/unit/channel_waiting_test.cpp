@@ -85,6 +85,34 @@ TEST_F(ChannelWaiting, AwaitReturnsWhenTheReplyIsReadAndItsOwnerHasIt) {
   EXPECT_FALSE(connection_->suspect());
 }
 
+// A thread may wait for several calls, on several connections.
+TEST_F(ChannelWaiting, ThreadThatIsElsewhereDoesNotLead) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const runtime::unique_fd elsewhere_answers{ends[1]};
+  channel elsewhere{runtime::socket_stream(runtime::unique_fd{ends[0]}), "db:6380", 0s};
+  std::atomic<int> answered{0};
+  auto several = std::async(std::launch::async, [&] {
+    stores::blocking_caller here;
+    const auto count = [&](const result<reply>& answer) { answered += answer ? 1 : 0; };
+    connection_->call(ping, soon(), false, here, count);
+    elsewhere.call(ping, soon(), false, here, count);
+    connection_->call(ping, soon(), false, here, count);
+    here.run();
+  });
+  ASSERT_TRUE(eventually([&] { return server_can_read(2 * ping.size()); }));
+  server_says("+one\r\n");
+  ASSERT_TRUE(eventually([&] { return answered == 1; }));
+
+  auto other = caller(soon());
+  ASSERT_TRUE(eventually([&] { return server_can_read(3 * ping.size()); }));
+  server_says("+three\r\n+PONG\r\n");
+  EXPECT_TRUE(other.get()) << "no thread reads for it";
+  ASSERT_EQ(::send(elsewhere_answers.get(), "+two\r\n", 6, MSG_NOSIGNAL), 6);
+  several.get();
+  EXPECT_EQ(answered, 3);
+}
+
 TEST_F(ChannelWaiting, AwaitOfWhatWasAnsweredReturnsAtOnce) {
   const auto position = connection_->post(ping, nullptr);
   server_says("+OK\r\n");

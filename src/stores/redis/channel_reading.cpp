@@ -19,8 +19,7 @@ constexpr std::size_t reply_bytes_min = 4;
 }  // namespace
 
 void channel::pending_call::wait() {
-  // A call that leads has to pass that on, though it was broken off.
-  if (!over || leads) {
+  if (!over) {
     lock held{on_.m_};
     on_.wait_for(held, *this);
   }
@@ -75,6 +74,7 @@ void channel::give_up(const pending_call& mine) {
 
 // Until it is over, leading if no other thread does. Unlocks.
 void channel::wait_for(lock& held, pending_call& mine) {
+  mine.waits = true;
   while (!mine.over) {
     if (!someone_leads_ || mine.leads) {
       someone_leads_ = true;
@@ -117,7 +117,8 @@ void channel::pass_lead(lock& held) {
   someone_leads_ = false;
   std::shared_ptr<runtime::parker> next;
   for (auto& entry : in_flight_) {
-    if (!entry.call || entry.call->watched_by) continue;
+    // A thread with several calls may be at another one, perhaps on another connection.
+    if (!entry.call || !entry.call->waits) continue;
     someone_leads_ = true;
     entry.call->leads = true;
     next = entry.call->sleeper;

@@ -26,6 +26,7 @@ class channel::pending_call final : public waiting,
   const std::shared_ptr<runtime::parker> sleeper = runtime::parker::of_this_thread();
 
   // Protected by the channel's mutex.
+  bool waits = false;  // a thread waits for this call now
   bool leads = false;
   timers* watched_by = nullptr;  // null: a thread waits
 

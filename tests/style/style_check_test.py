@@ -80,6 +80,26 @@ class Map(unittest.TestCase):
         self.assertEqual(found, ["docs/architecture.md:2: there is no core/types.hpp"])
 
 
+class Limits(unittest.TestCase):
+    LIMIT = "constexpr int waiters_max = 3;\n"
+
+    def test_are_where_the_table_says(self):
+        self.assertEqual(findings({
+            "src/core/queue.hpp": self.LIMIT,
+            "docs/limits.md": "| waiters | 3 | `waiters_max`, core/queue.hpp |\n"
+                              "| the same | 3 | `queue::waiters_max`, core/queue |\n",
+        }), [])
+
+    def test_are_nowhere_else(self):
+        found = findings({
+            "src/core/queue.hpp": self.LIMIT,
+            "docs/limits.md": "| waiters | 3 | `waiting_max`, core/queue.hpp |\n"
+                              "| waiters | 3 | `waiters_max`, core/line |\n",
+        })
+        self.assertEqual(found, ["docs/limits.md:1: waiting_max is not in core/queue.hpp",
+                                 "docs/limits.md:2: there is no core/line"])
+
+
 class OtherRooms(unittest.TestCase):
     def test_a_store_may_use_another_only_if_that_is_said(self):
         include = '#include "stores/redis/b.hpp"\n'

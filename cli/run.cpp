@@ -15,6 +15,7 @@
 #include "common_options.hpp"
 #include "duration.hpp"
 #include "guard_link.hpp"
+#include "once.hpp"
 #include "say.hpp"
 #include "signals.hpp"
 #include "supervise.hpp"
@@ -23,11 +24,12 @@
 namespace holdfast::cli {
 namespace {
 
-constexpr const char* examples = R"(Examples:
+constexpr const char* examples = R"end(Examples:
   holdfast run nightly-report -- ./report.sh
   holdfast run deploy --wait 0 --label "$USER" -- make deploy || echo "exit $?"
   holdfast run import --ttl 10s --max-hold 1h -- ./import --all
   HOLDFAST_STORE=redis://:secret@db1 holdfast run migrate -- ./migrate
+  holdfast run backup --wait 0 --busy-exit 0 --once "$(date +%F)" --at-least 1m -- ./backup
 
 The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN, and HOLDFAST_STORE without its password. It runs
 in a process group of its own, and the whole group is stopped (TERM, then KILL) before the lock can
@@ -35,12 +37,14 @@ become somebody else's.
 
 Exit codes: the command's own, 128+n if signal n ended it (or the wait), 126/127 if it cannot be
 run, 75 busy (see --busy-exit), 76 lock lost while it ran, 69 store unreachable, 77 store refused
-the credentials, 74 no answer came, 64 usage, 70 internal.)";
+the credentials, 74 no answer came, 64 usage, 70 internal.)end";
 
 struct run_options {
   target_options target{};
   acquire_options acquire{};
   std::chrono::milliseconds max_hold{0};
+  std::chrono::milliseconds at_least{0};
+  std::string once{};
   bool keep_password = false;
 };
 
@@ -120,8 +124,16 @@ int run(const run_options& options, invocation& job) {
     say_busy(store, options.target.name);
     return options.acquire.busy_exit;
   }
+  const auto acquired_at = std::chrono::steady_clock::now();
+  done_mark mark{store, options.target.name, options.once};
+  if (mark.is_done(options.acquire.quiet)) return exit_code::ok;
   const command_end end = supervise(*got.lease, timing, guard, signals, tty);
   guard.dismiss();
+  const bool was_protected = !end.lost && !end.survived && !end.guardian_died;
+  if (was_protected && end.status == 0 && got.lease->held()) mark.set(options.acquire.label);
+  if (was_protected && end.signal == 0) {
+    hold_until(*got.lease, acquired_at + options.at_least, signals);
+  }
   const int code = finish(*got.lease, end);
   if (code == end.status) job.dies_of = death_of(end);
   return code;
@@ -141,6 +153,20 @@ void add_run(CLI::App& app, invocation& job) {
           },
           "Stop the command when it has held the lock for so long")
       ->type_name("DURATION");
+  verb->add_option_function<std::string>(
+          "--at-least",
+          [options](const std::string& text) {
+            options->at_least = parse_duration("--at-least", text);
+          },
+          "Keep the lock for at least so long, though the command ends sooner")
+      ->type_name("DURATION");
+  verb->add_option("--once", options->once,
+                   "Do nothing, and exit 0, if a run with this KEY has succeeded in the last 24 h")
+      ->type_name("KEY")
+      ->check([](const std::string& key) {
+        return key.empty() ? std::string{"KEY is empty: say which run this is, such as $(date +%F)"}
+                           : std::string{};
+      });
   verb->add_flag("--keep-password", options->keep_password,
                  "Leave the password in the command's HOLDFAST_STORE");
   verb->footer(examples);
@@ -151,6 +177,12 @@ void add_run(CLI::App& app, invocation& job) {
     if (options->acquire.ttl < run_ttl_min) {
       throw CLI::ValidationError{
           "--ttl", "is too short to renew the lock in time: `run` needs 100ms at the least"};
+    }
+    if (!options->once.empty() && options->target.store.starts_with("redlock:")) {
+      throw CLI::ValidationError{
+          "--once",
+          "needs a mark that stays for 24 h, and a quorum keeps nothing for longer than "
+          "max_ttl: use --at-least, or a store of one server"};
     }
     job.verb = [options, &job] { return run(*options, job); };
   });

@@ -36,7 +36,7 @@ _holdfast() {
       [[ -n ${COMP_TYPE-} ]] && compopt -o nospace 2>/dev/null
       return 0
       ;;
-    --ttl | --max-hold)
+    --ttl | --max-hold | --at-least)
       mapfile -t COMPREPLY < <(compgen -W '10s 30s 1m 5m 1h' -- "$cur")
       return 0
       ;;
@@ -48,7 +48,7 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return 0
       ;;
-    --label | --owner | --token | --busy-exit)
+    --label | --owner | --token | --busy-exit | --once)
       return 0
       ;;
   esac
@@ -56,7 +56,7 @@ _holdfast() {
   local words=''
   local waits='--store --password-file --ttl --wait --unreachable --quiet --label --busy-exit'
   case $verb in
-    run) words="$waits --max-hold --keep-password --help --" ;;
+    run) words="$waits --max-hold --at-least --once --keep-password --help --" ;;
     lock) words="$waits --json --help" ;;
     renew) words='--store --password-file --owner --token --ttl --help' ;;
     unlock) words='--store --password-file --owner --token --help' ;;

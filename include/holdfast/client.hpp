@@ -11,6 +11,7 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/recursive_mutex.hpp>
 #include <holdfast/status.hpp>
 
 namespace holdfast {
@@ -58,6 +59,9 @@ class HOLDFAST_API client {
   // Names are any bytes, 1 to 512 of them.
   [[nodiscard]] holdfast::mutex mutex(std::string_view name);
   [[nodiscard]] holdfast::mutex mutex(std::string_view name, lock_options options);
+  [[nodiscard]] holdfast::recursive_mutex recursive_mutex(std::string_view name);
+  [[nodiscard]] holdfast::recursive_mutex recursive_mutex(std::string_view name,
+                                                          lock_options options);
 
   // Who holds a lock, and who holds those that match a pattern (*, ?, [a-z], as Redis' KEYS).
   // list() shows Holdfast's own locks; it walks the store's keys and is for people, not programs.

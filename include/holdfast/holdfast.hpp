@@ -2,6 +2,7 @@
 // setting, error.hpp what goes wrong, fence.hpp what makes a token protect something.
 #pragma once
 
+#include <holdfast/acquire_all.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/fence.hpp>
@@ -12,6 +13,7 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/recursive_mutex.hpp>
 #include <holdfast/redlock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>

@@ -15,8 +15,9 @@
 namespace holdfast {
 
 namespace detail {
+class acquiring_all;
 class lease_state;
-}
+}  // namespace detail
 
 // What is needed to take a lease up again in another process: see lease::detach().
 struct lease_ticket {
@@ -86,6 +87,7 @@ class HOLDFAST_API lease {
 
  private:
   friend class mutex;
+  friend class detail::acquiring_all;
   explicit lease(std::shared_ptr<detail::lease_state> state) noexcept;
   std::shared_ptr<detail::lease_state> state_;
 };

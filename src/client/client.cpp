@@ -75,6 +75,14 @@ mutex client::mutex(std::string_view name, lock_options options) {
       state_, std::move(lock), detail::lock_terms{rule, std::move(options.label)})};
 }
 
+recursive_mutex client::recursive_mutex(std::string_view name) {
+  return holdfast::recursive_mutex{mutex(name)};
+}
+
+recursive_mutex client::recursive_mutex(std::string_view name, lock_options options) {
+  return holdfast::recursive_mutex{mutex(name, std::move(options))};
+}
+
 lock_status client::status(std::string_view name) {
   auto& s = usable(state_);
   auto lock = value_or_throw(s.open(name));

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <holdfast/lease.hpp>
 
@@ -36,6 +37,15 @@ struct lock_state {
   // Protected by m. Leases held through lock() and friends, by thread. By thread, because a holder
   // that was overtaken still calls unlock(), and that must not release its successor's lease.
   std::map<std::thread::id, lease> by_thread;
+
+  // A thread, or, with none, a numbered owner.
+  using recursive_owner = std::pair<std::thread::id, std::uint64_t>;
+  struct recursion {
+    lease held;
+    std::size_t depth;
+  };
+  // Protected by m. Leases held through a recursive_mutex.
+  std::map<recursive_owner, recursion> recursive;
 };
 
 }  // namespace holdfast::detail

@@ -74,6 +74,8 @@ failure gave_up(detail::client_state::not_acquired why) {
 
 }  // namespace
 
+result<void> mutex::usable() const { return check(state_); }
+
 mutex::mutex(state s) noexcept : state_{std::move(s)} {}
 mutex::mutex(const mutex&) noexcept = default;
 mutex::mutex(mutex&&) noexcept = default;

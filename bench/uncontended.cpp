@@ -62,6 +62,15 @@ turn their_pairs(const servers& at, bool by_socket) {
   };
 }
 
+turn our_reentries(const std::string& url) {
+  return [url](std::chrono::milliseconds time) {
+    client us{url};
+    auto lock = us.recursive_mutex("bench/again");
+    const std::scoped_lock outer{lock};
+    return per_second(time, [&] { const std::scoped_lock inner{lock}; });
+  };
+}
+
 constexpr int many = 16;
 
 turn our_pairs_in_threads(const std::string& url) {
@@ -102,6 +111,8 @@ std::vector<bench_case> uncontended_cases(const servers& at) {
        our_pairs(at.unix_url(), false), their_pairs(at, true)},
       {"pair_16", "16 threads, 16 locks, one client", "pairs/s", by_hand + ", 16 connections", true,
        2.0, our_pairs_in_threads(at.tcp_url()), their_pairs_in_threads(at)},
+      {"recursive_reentry", "a recursive_mutex that is held, taken and left once more", "pairs/s",
+       "a million", true, 1.0, our_reentries(at.tcp_url()), constant(1'000'000)},
   };
 }
 

@@ -175,7 +175,7 @@ void redis_attempt::answer(result<core::answer> with) {
 
 void redis_attempt::wait(core::time_point until, caller& by, on_woken done) {
   woken_ = std::move(done);
-  std::shared_ptr<interruptible> what;
+  std::shared_ptr<pause> what;
   if (!entry_.empty() && on_.grants.is_open()) {
     what = on_.grants.wait(id_, until, [this](auto sent) { woken(std::move(sent)); });
   } else {

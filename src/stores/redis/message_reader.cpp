@@ -9,7 +9,7 @@
 
 namespace holdfast::stores::redis {
 
-// For a caller that is told by events, no more than a pause: whoever reads the messages ends it.
+// For a caller that is told by events this is no more than a pause, which `received` ends.
 class message_reader::message_wait final : public pause {
  public:
   message_wait(message_reader& in, core::time_point until, std::function<void()> done)
@@ -79,7 +79,7 @@ void message_reader::sleep_and_read(message_wait& mine) {
   }
 }
 
-// Another thread reads for those that still wait. Unlocks.
+// Another thread has to read for the waits that are left. Unlocks.
 void message_reader::pass_on(lock& held) {
   std::shared_ptr<runtime::parker> next;
   if (!someone_reads_ && !threads_.empty()) next = threads_.front();

@@ -69,7 +69,7 @@ void acquisition::waits_no_more() {
   on_client_stop_.reset();
 }
 
-void acquisition::wait_for(std::shared_ptr<stores::interruptible> what) {
+void acquisition::wait_for(std::shared_ptr<stores::pause> what) {
   on_stop([what] { what->end(); });
   by_.wait_for(std::move(what));
 }

@@ -9,6 +9,7 @@
 #include "client/client_state.hpp"
 #include "client/mutex_state.hpp"
 #include "core/acquire_machine.hpp"
+#include "stores/pause.hpp"
 #include "stores/store.hpp"
 #include "stores/waiting.hpp"
 
@@ -53,7 +54,7 @@ class acquisition final : public std::enable_shared_from_this<acquisition> {
   void on_stop(const std::function<void()>& end);
   void waits_no_more();
   // A wait that any thread may end.
-  void wait_for(std::shared_ptr<stores::interruptible> what);
+  void wait_for(std::shared_ptr<stores::pause> what);
 
   const std::shared_ptr<const mutex_state> of_;
   client_state& client_;

@@ -45,8 +45,8 @@ class cohort::waiter final : public stores::pause {
   on_place done_;
 };
 
-std::shared_ptr<stores::interruptible> cohort::enter(const lock_terms& terms,
-                                                     core::time_point until, on_place done) {
+std::shared_ptr<stores::pause> cohort::enter(const lock_terms& terms, core::time_point until,
+                                             on_place done) {
   std::shared_ptr<waiter> mine;
   auto now_at = role::gave_up;
   {
@@ -170,7 +170,7 @@ bool cohort::pass(const std::string& label,
     auto lease = make(from.front()->terms);
     if (!lease) return false;
     if (had_it_[0] == nullptr) turn_began_ = runtime::now();
-    had_it_ = {runtime::parker::of_this_thread().get(), from.front()->thread()};
+    had_it_ = {runtime::parker::of_this_thread().get(), from.front()->thread().get()};
     next = serve_first(from, {role::handed, std::move(lease), {}});
   }
   next->end();

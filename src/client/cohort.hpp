@@ -52,8 +52,8 @@ class cohort {
   // Queues, and calls `done` when it is this caller's turn, or when the wait has ended before. The
   // first one here asks the store at once: `done` was called, and null is returned. All others get
   // the wait, to hand it to their caller. `terms` must outlive it.
-  [[nodiscard]] std::shared_ptr<stores::interruptible> enter(const lock_terms& terms,
-                                                             core::time_point until, on_place done);
+  [[nodiscard]] std::shared_ptr<stores::pause> enter(const lock_terms& terms,
+                                                     core::time_point until, on_place done);
 
   // The client goes: nobody waits here any more.
   void close();

@@ -35,7 +35,7 @@ struct acquire_step {
 
 enum class acquire_outcome {
   granted,
-  busy,  // somebody else held it to the end of the wait
+  busy,  // another held it to the end of the wait
   stopped,
   late,    // granted, but expired on arrival and taken back: may be asked anew, with a fresh id
   failed,  // see why()

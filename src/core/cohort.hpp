@@ -16,7 +16,7 @@ inline constexpr duration cohort_return_max = std::chrono::microseconds{200};
 // How long the first in line polls for its turn before it sleeps, while that pays.
 inline constexpr duration hand_over_poll = std::chrono::microseconds{60};
 
-// How many tokens to reserve: all that one turn can use if somebody waits here, for those who have
+// How many tokens to reserve: all that one turn can use if others wait here, for those who have
 // had the lock come back and queue again; one if nobody does. More would take the counter ahead of
 // the clock that backs it up, in µs; so many it has caught up with before the next grant.
 [[nodiscard]] std::uint64_t tokens_wanted(std::size_t waiting_here) noexcept;

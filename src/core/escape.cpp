@@ -1,4 +1,4 @@
-// Showing untrusted bytes: names and labels come from whoever holds a lock, and must not be able
+// Showing untrusted bytes: names and labels come from the lock's holder, and must not be able
 // to move a cursor, forge a line of a log or turn text around.
 #include <array>
 #include <cstdint>

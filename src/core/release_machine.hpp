@@ -14,7 +14,7 @@ namespace holdfast::core {
 enum class removal {
   released,  // it was held by this id, and now is not
   gone,      // nobody holds it
-  taken,     // somebody else holds it
+  taken,     // another holds it
   unsure,    // not held by this id now, but an earlier, unanswered release may have done that
 };
 

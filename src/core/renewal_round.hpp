@@ -24,7 +24,7 @@ class renewal_round {
  public:
   enum class said {
     gone,    // nobody holds it there
-    taken,   // somebody else does
+    taken,   // another holds it
     failed,  // refused, unreachable, an error
   };
   // `token`: the lease's; none if it is not known, and then it is what most nodes say, and those

@@ -39,7 +39,7 @@ inline constexpr time_point never = time_point::max();
 }
 
 // A fresh 128-bit id for each attempt at a lock, as 32 hexadecimal digits. Being new for every
-// attempt is what makes a late release or renewal harmless to whoever holds the lock by then.
+// attempt is what makes a late release or renewal harmless to the next holder.
 class owner_id {
  public:
   static constexpr std::size_t digits = 32;
@@ -64,7 +64,7 @@ struct grant {
   std::uint64_t block = 1;  // tokens reserved: token, token + 1, … for hand-over in the process
 };
 
-// Somebody else has it.
+// Another holds it.
 struct busy {
   holdfast::holder holder;
   std::optional<duration> remaining;  // empty: that holder's lock has no expiry

@@ -1,4 +1,4 @@
-// What is open by name, for as long as somebody uses it.
+// What is open by name, for as long as it is used.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,7 @@ namespace holdfast::runtime {
 // Work of different urgency belongs to different pools: what waits here waits for its like only.
 class background {
  public:
-  // Beyond it work is refused: whoever floods us hears of it instead of growing memory.
+  // Beyond it work is refused: a caller that floods us is told, and memory does not grow.
   static constexpr std::size_t queue_max = 16 * 1024;
 
   using task = std::function<void()>;

@@ -19,7 +19,7 @@ std::chrono::milliseconds wall_ms() noexcept {
 }
 
 timespec until(core::time_point when) noexcept {
-  // A wait of a day is as good as endless: whoever waits looks again.
+  // A wait of a day is as good as endless: the caller looks at the time again.
   constexpr core::duration longest = std::chrono::hours{24};
   const auto current = now();
   const auto left = when <= current            ? core::duration::zero()

@@ -1,4 +1,4 @@
-// A place to sleep until somebody says otherwise, one for each thread.
+// A place where a thread sleeps until another wakes it, one for each thread.
 #pragma once
 
 #include <atomic>
@@ -9,12 +9,12 @@
 
 namespace holdfast::runtime {
 
-// Waking somebody through a condition variable means holding the mutex under which he waits, or
-// else what he waits on may be gone; woken under it he runs straight into it and sleeps again. A
-// parker outlives its thread's wait, so he can be woken after everything is unlocked. Where many
-// threads wait for short turns, that is most of the cost.
+// A condition variable has to be notified under the waiting thread's mutex: without it, the
+// variable may be destroyed by then. The woken thread then runs into that mutex and sleeps again.
+// A parker outlives its thread's wait, so the thread is woken after everything is unlocked. Where
+// many threads wait for short turns, that is most of the cost.
 //
-// A wake-up may be one that was meant for an earlier wait: look at what you wait for.
+// A wake-up may be left from an earlier wait: the thread has to look at what it waits for.
 class parker {
  public:
   [[nodiscard]] static const std::shared_ptr<parker>& of_this_thread();

@@ -10,9 +10,9 @@
 
 namespace holdfast::runtime {
 
-// A socket, or what takes its place: TLS on a socket, a simulated network, somebody's event loop.
-// Sending and receiving never block. Thread-safe as a socket is: one thread may send while another
-// receives; shut_down() may come at any time.
+// A socket, or what takes its place: TLS on a socket, a simulated network, an application's event
+// loop. Sending and receiving never block. Thread-safe as a socket is: one thread may send while
+// another receives; shut_down() may come at any time.
 class stream {
  public:
   stream() = default;
@@ -29,11 +29,11 @@ class stream {
   [[nodiscard]] virtual int fd() const noexcept = 0;
   // A thread that polls fd() is woken by so many bytes, or by the end. False if that cannot be had.
   virtual bool wake_at(int bytes) noexcept = 0;
-  // Calls `readable` whenever there is something to receive, and nobody has to poll. False for a
-  // stream that is polled.
+  // Calls `readable` whenever there is something to receive, so that no thread has to poll. False
+  // for a stream that is polled.
   [[nodiscard]] virtual bool tells(std::function<void()> readable) = 0;
 
-  // Ends both directions, and wakes who polls.
+  // Ends both directions, and wakes a thread that polls.
   virtual void shut_down() noexcept = 0;
 };
 

@@ -9,22 +9,31 @@ namespace holdfast::stores {
 pause::pause(core::time_point until, std::function<void()> done)
     : until_{until}, done_{std::move(done)} {}
 
+bool pause::is_over() const noexcept { return ended_ || runtime::now() >= until_.load(); }
+
 void pause::wait() {
-  while (!ended_ && runtime::now() < until_)
-    sleeper_->park(until_);
+  while (!is_over())
+    sleep();
   finish();
 }
 
 void pause::watch(timers& by) {
   by_ = &by;
-  by.at(ended_ ? runtime::now() : until_, [self = shared_from_this()] { self->finish(); });
+  by.at(ended_ ? runtime::now() : until_.load(), [self = shared_from_this()] { self->finish(); });
 }
 
 void pause::end() {
   if (ended_.exchange(true)) return;
-  sleeper_->unpark();
+  wake_thread();
   if (auto* by = by_.load())
     by->at(runtime::now(), [self = shared_from_this()] { self->finish(); });
+}
+
+void pause::end_by(core::time_point when) {
+  if (ended_ || when >= until_.load()) return;
+  until_ = when;
+  wake_thread();
+  if (auto* by = by_.load()) by->at(when, [self = shared_from_this()] { self->finish(); });
 }
 
 void pause::finish() {

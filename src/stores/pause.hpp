@@ -11,34 +11,37 @@
 
 namespace holdfast::stores {
 
-// A wait that others may end.
-class interruptible : public waiting {
- public:
-  // From any thread, at any time: the wait is over now, if it is not yet.
-  virtual void end() = 0;
-};
-
 // Time that passes for one caller, on its own or as part of a wait for something else. Made on the
-// thread that waits for it, if one does.
-class pause : public interruptible, public std::enable_shared_from_this<pause> {
+// thread that waits for it, if one does. Others may end it from any thread, at any time.
+class pause : public waiting, public std::enable_shared_from_this<pause> {
  public:
   // Calls `done` at `until`, or after end().
   pause(core::time_point until, std::function<void()> done);
 
   void wait() override;
   void watch(timers& by) override;
-  void end() override;
+
+  // The wait is over now, if it is not yet.
+  void end();
+  // The wait is over at `when`, if not before.
+  void end_by(core::time_point when);
+  [[nodiscard]] bool is_over() const noexcept;
 
   // Which thread waits, if one does.
-  [[nodiscard]] const runtime::parker* thread() const noexcept { return sleeper_.get(); }
+  [[nodiscard]] const std::shared_ptr<runtime::parker>& thread() const noexcept { return sleeper_; }
 
  protected:
+  // Returns when the wait is over, or for no reason.
+  void sleep() noexcept { sleeper_->park(until_); }
+  [[nodiscard]] core::time_point until() const noexcept { return until_; }
+  // From any thread: the wait is over, or is over sooner.
+  virtual void wake_thread() noexcept { sleeper_->unpark(); }
   // On the caller's turn: the wait is over.
   void finish();
 
  private:
-  const core::time_point until_;
   const std::shared_ptr<runtime::parker> sleeper_ = runtime::parker::of_this_thread();
+  std::atomic<core::time_point> until_;
   std::atomic<bool> ended_{false};
   std::atomic<timers*> by_{nullptr};
   std::function<void()> done_;  // the caller's; empty: it was called

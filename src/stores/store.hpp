@@ -90,7 +90,7 @@ struct renewal {
   fencing_token token{};
 };
 
-// One lock of a store. Lives as long as anybody uses the name; keeps what asking costs to compute.
+// One lock of a store. Lives as long as the name is in use; keeps what asking costs to compute.
 class store_lock {
  public:
   using on_removal = attempt::on_removal;
@@ -117,7 +117,7 @@ class store_lock {
   virtual void extend(const core::owner_id& id, fencing_token token, core::duration ttl,
                       core::time_point until, caller& by, on_renewal done) = 0;
 
-  // The lease is somebody else's to keep from now on; it was not given back.
+  // Another keeps the lease from now on; it was not given back.
   virtual void forget(const core::owner_id& id) noexcept { static_cast<void>(id); }
 
   // For people who look. These block.

@@ -72,7 +72,7 @@ class blocking_caller final : public caller {
   std::vector<std::shared_ptr<waiting>> under_way_;  // few, or one
 };
 
-// Somebody who is told by events. Not thread-safe.
+// A caller that is told by events. Not thread-safe.
 class event_caller final : public caller {
  public:
   explicit event_caller(timers& by) : by_{by} {}

@@ -92,7 +92,7 @@ class lone_rejoin {
   step about_to_admit(stores::redlock::rejoining& what) {
     auto next = what.start(runtime::now(), runtime::wall_ms());
     EXPECT_TRUE(eventually([&] {
-      if (next.what == step::verb::pause) next = what.on_time(runtime::now(), runtime::wall_ms());
+      if (next.what == step::verb::pause) next = what.start(runtime::now(), runtime::wall_ms());
       const bool admits = next.what == step::verb::ask &&
                           std::any_of(next.asks.begin(), next.asks.end(), [](const auto& one) {
                             return one && one->which == &stores::redlock::scripts::admit;

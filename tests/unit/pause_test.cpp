@@ -71,4 +71,20 @@ TEST_F(Pause, ThatIsWatchedEndsOnce) {
   EXPECT_EQ(done_, 2);
 }
 
+TEST_F(Pause, EndsAtAnEarlierTimeIfTold) {
+  const auto of_a_thread = until(core::never);
+  std::thread other{[&] {
+    let_pass(5ms);
+    of_a_thread->end_by(runtime::now() + 5ms);
+    of_a_thread->end_by(core::never);
+  }};
+  of_a_thread->wait();
+  other.join();
+  EXPECT_EQ(done_, 1);
+  const auto watched = until(core::never);
+  watched->watch(loop_);
+  watched->end_by(runtime::now() + 5ms);
+  EXPECT_TRUE(loop_.run_until([&] { return done_ == 2; }));
+}
+
 }  // namespace holdfast::test

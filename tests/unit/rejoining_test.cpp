@@ -122,7 +122,7 @@ TEST_F(Rejoining, WithoutThemItTakesWhatIsLeftAndClocksOnTheSecondLook) {
   ASSERT_EQ(pause.what, verb::pause) << "one look is not enough";
   EXPECT_TRUE(pause.lets_in);
   EXPECT_EQ(pause.until, start + 1s);
-  (void)op.on_time(start + 1s, wall);
+  (void)op.start(start + 1s, wall);
   ASSERT_TRUE(reads_counters(say({votes, none, waits}, start + 1s)));
   const auto admits = say({votes, none, waits}, start + 1s);
   ASSERT_EQ(admits.what, verb::ask);
@@ -146,9 +146,9 @@ TEST_F(Rejoining, LooksOfDifferentWaitsDoNotAddUp) {
   (void)say({votes, none, over});
   ASSERT_EQ(say({votes, none, over}).what, verb::pause);
   // Started again: it waits anew.
-  (void)op.on_time(start + 1s, wall);
+  (void)op.start(start + 1s, wall);
   ASSERT_EQ(say({votes, none, answer({"restarted", "r@2", 60'000})}, start + 1s).what, verb::pause);
-  (void)op.on_time(start + 61s, wall);
+  (void)op.start(start + 61s, wall);
   const auto later = answer({"restarted", "r@2", 0});
   ASSERT_TRUE(reads_counters(say({votes, none, later}, start + 61s)));
   EXPECT_EQ(say({votes, none, later}, start + 61s).what, verb::pause) << "this is the first look";

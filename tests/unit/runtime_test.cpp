@@ -4,14 +4,12 @@
 
 #include <ctime>
 #include <set>
-#include <stop_token>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
-#include "runtime/sleep.hpp"
 
 using namespace std::chrono_literals;
 
@@ -53,34 +51,6 @@ TEST(Clock, WaitIsWhatIsLeft) {
 TEST(Clock, EndlessWaitIsADayAndLooksAgain) {
   EXPECT_EQ(as_duration(runtime::until(core::never)), 24h);
   EXPECT_EQ(as_duration(runtime::until(runtime::now() + 48h)), 24h);
-}
-
-TEST(Sleep, EndsAtItsTimeAndNotBefore) {
-  const auto when = runtime::now() + 3ms;
-  runtime::sleep_until(when);
-  EXPECT_GE(runtime::now(), when);
-}
-
-TEST(Sleep, UntilThePastReturnsAtOnce) {
-  const auto before = runtime::now();
-  runtime::sleep_until(before - 1h);
-  runtime::sleep_until(core::time_point{});
-  EXPECT_LT(runtime::now() - before, 10s);
-}
-
-TEST(Sleep, EndsWhenItIsStoppedHoweverLongItIs) {
-  std::stop_source source;
-  std::jthread stopper{[&] { source.request_stop(); }};
-  runtime::sleep_until(core::never, source.get_token());
-  EXPECT_TRUE(source.stop_requested());
-}
-
-TEST(Sleep, DoesNotBeginOnceStopped) {
-  std::stop_source source;
-  source.request_stop();
-  const auto before = runtime::now();
-  runtime::sleep_until(before + 1h, source.get_token());
-  EXPECT_LT(runtime::now() - before, 10s);
 }
 
 TEST(Random, DrawsDoNotRepeatAcrossBlocksAndThreads) {

@@ -58,7 +58,7 @@ void channel::notice_closing(lock& held) {
   break_locked(held, runtime::describe_io_error(why), errc::store_unreachable);
 }
 
-// Sends what there is. Those who come meanwhile add to out_ and go: we send theirs too.
+// Sends what there is. Callers that come meanwhile add to out_ and go on: this sends theirs too.
 void channel::send_pending(lock& held) {
   if (someone_sends_ || (sending_.empty() && out_.empty())) return;
   someone_sends_ = true;
@@ -140,7 +140,7 @@ void channel::read_when_told(std::weak_ptr<channel> self) {
   const bool told = stream_->tells([self = std::move(self)] {
     if (const auto alive = self.lock()) alive->sweep();
   });
-  static_cast<void>(told);  // otherwise whoever waits polls
+  static_cast<void>(told);  // otherwise the threads that wait poll
 }
 
 std::uint64_t channel::post(std::string_view command, on_reply done, std::string_view before) {

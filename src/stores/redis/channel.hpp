@@ -62,9 +62,9 @@ class channel {
   // The same on the calling thread.
   [[nodiscard]] result<reply> call(std::string_view command, core::time_point until, bool alone);
 
-  // Sends one command whose reply nobody waits for. Never blocks. `done` is called by whoever
-  // reads the reply, or when the connection breaks. Gives its position; 0, and no call of `done`,
-  // if it could not be sent. `before`: another command, to go right in front of it.
+  // Sends one command whose reply nobody waits for. Never blocks. `done` is called by the thread
+  // that reads the reply, or when the connection breaks. Gives its position; 0, and no call of
+  // `done`, if it could not be sent. `before`: another command, to go right in front of it.
   [[nodiscard]] std::uint64_t post(std::string_view command, on_reply done,
                                    std::string_view before = {});
 
@@ -75,8 +75,8 @@ class channel {
   // On a stream that tells by itself, replies are read as they come, as long as `self` lives.
   void read_when_told(std::weak_ptr<channel> self);
 
-  // Sends and reads what can be without waiting, if nobody else is at it. Breaks the connection if
-  // a reply that nobody waits for has not come for too long: nobody else would notice.
+  // Sends and reads what can be without waiting, unless another thread does. Breaks the connection
+  // if a reply that nobody waits for has not come for too long: no caller would notice.
   void sweep();
 
   // Whether replies to everything sent up to now, or up to then, have been read.

@@ -112,7 +112,7 @@ void channel::sweep() {
   pass_lead(held);
 }
 
-// A thread has to read for those that still wait. Unlocks.
+// Another thread has to read for the calls that are left. Unlocks.
 void channel::pass_lead(lock& held) {
   someone_leads_ = false;
   std::shared_ptr<runtime::parker> next;
@@ -171,7 +171,7 @@ channel::read_result channel::read_replies(lock& held, core::time_point until, b
   std::array<char, read_chunk_bytes> chunk;
   const bool polls =
       may_wait && alone && spin_ > core::duration::zero() && all_sent && polling_.worth_it();
-  // Whoever may wait most often has to: looking first would be a system call for nothing.
+  // A call that may wait most often has to: looking first would be a system call for nothing.
   auto read = polls      ? poll_briefly(chunk.data(), chunk.size())
               : may_wait ? runtime::io_outcome{0, true, 0}
                          : stream_->receive_some(chunk.data(), chunk.size());

@@ -104,7 +104,7 @@ std::vector<std::shared_ptr<channel>> connection_pool::connections() {
 }
 
 void connection_pool::dismiss(channel& ended) {
-  // Replies that came before the end are still to be read, by whoever waits for them.
+  // Replies that came before the end are still to be read, by the callers that wait for them.
   if (ended.idle()) {
     ended.break_off("the server closed it");
   } else {

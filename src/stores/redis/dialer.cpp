@@ -113,10 +113,4 @@ std::shared_ptr<dialer> make_dialer(endpoint where) {
   return std::make_shared<login_dialer>(std::move(where));
 }
 
-result<std::unique_ptr<runtime::stream>> dial_now(dialer& by, core::time_point until) {
-  result<std::unique_ptr<runtime::stream>> got;
-  by.dial(until, [&](auto made) { got = std::move(made); });
-  return got;
-}
-
 }  // namespace holdfast::stores::redis

@@ -46,7 +46,5 @@ class dialer {
 
 // Connects and logs in on the calling thread: dial() blocks until `done` was called.
 [[nodiscard]] std::shared_ptr<dialer> make_dialer(endpoint where);
-// Of a dialer that blocks: what dial() gives.
-[[nodiscard]] result<std::unique_ptr<runtime::stream>> dial_now(dialer& by, core::time_point until);
 
 }  // namespace holdfast::stores::redis

@@ -13,9 +13,9 @@
 
 #include "core/answered_grants.hpp"
 #include "core/types.hpp"
-#include "runtime/wake_fd.hpp"
 #include "stores/pause.hpp"
 #include "stores/redis/connection_pool.hpp"
+#include "stores/redis/message_reader.hpp"
 #include "stores/redis/subscription.hpp"
 #include "stores/waiting.hpp"
 
@@ -31,19 +31,17 @@ struct grant_message {
 };
 [[nodiscard]] std::optional<grant_message> parse_grant(std::string_view payload);
 
-// Thread-safe. There is no thread behind it: of the threads that wait, one reads for all, and a
-// grant for another wakes that one. Over a stream that tells, messages are read as they come.
-// Messages are hints: a waiter asks again in time anyway.
+// Thread-safe. Messages are hints: a waiter asks again in time anyway.
 class inbox {
  public:
   using on_open = std::function<void(result<void>)>;
   using on_woken = std::function<void(std::optional<grant_message>)>;
 
-  // Open, but nobody waited for so long: rest() is due.
+  // Open, but no attempt waited for so long: rest() is due.
   static constexpr core::duration rest_after = std::chrono::seconds{1};
 
-  // `stray`: called with a grant that nobody here waits for, to be given back at once.
-  // `last_left`: nobody waits any more, so nobody reads; rest() in a while.
+  // `stray`: called with a grant that no attempt here waits for, to be given back at once.
+  // `last_left`: no attempt waits any more, so no thread reads; rest() in a while.
   inbox(connection_pool& via, std::function<void(const grant_message&)> stray,
         std::function<void()> last_left);
   inbox(const inbox&) = delete;
@@ -55,7 +53,7 @@ class inbox {
   void open(core::time_point until, caller& by, on_open done);
   void close();
 
-  // Unless an attempt has waited since the last call: gives back what came for nobody, and closes.
+  // Unless an attempt has waited since the last call: gives back strays, and closes.
   // A waiter without an inbox is passed over at once. False: not yet, call again.
   [[nodiscard]] bool rest();
 
@@ -69,32 +67,29 @@ class inbox {
   // A wait of this attempt, to be handed to its caller: it ends when a grant has come, or had come
   // before, at `until`, by end(), and when the connection breaks. `done` gets the newest grant that
   // came; what comes after that is kept for the next wait.
-  [[nodiscard]] std::shared_ptr<interruptible> wait(const core::owner_id& id,
-                                                    core::time_point until, on_woken done);
+  [[nodiscard]] std::shared_ptr<pause> wait(const core::owner_id& id, core::time_point until,
+                                            on_woken done);
 
  private:
-  class listening;
   struct waiter {
     std::optional<grant_message> granted;
-    std::shared_ptr<listening> listens;
+    std::shared_ptr<pause> wait;  // under way
   };
   using lock = std::unique_lock<std::mutex>;
 
   void opened(result<std::shared_ptr<subscription>> made, const on_open& done);
-  void read_what_came();
-  // Whether anything came.
-  bool read_once(lock& held, core::time_point until, bool may_wait);
-  void take_messages(lock& held);
-  void deliver(grant_message grant, std::vector<grant_message>& strays);
-  [[nodiscard]] bool settle_locked(const core::owner_id& id, fencing_token token);
-  void wake_another();
+  void received(const subscription& from);
+  [[nodiscard]] std::optional<grant_message> end_wait(const core::owner_id& id);
+  // Under m_.
+  [[nodiscard]] std::vector<grant_message> take_messages();
+  [[nodiscard]] bool deliver(const grant_message& grant);
   void disconnect();
+  [[nodiscard]] bool settle_locked(const core::owner_id& id, fencing_token token);
 
   connection_pool& via_;
   const std::string name_;
   const std::function<void(const grant_message&)> stray_;
   const std::function<void()> last_left_;
-  const runtime::wake_fd wake_;  // wakes the thread that reads
 
   std::mutex m_;
   // Protected by m_.
@@ -103,11 +98,12 @@ class inbox {
   std::vector<std::shared_ptr<pause>> until_open_;  // callers that wait while another opens it
   core::time_point not_before_{};                   // after a failure
   failure last_failure_;
-  std::shared_ptr<subscription> subscription_;  // read by one at a time: see someone_reads_
+  std::shared_ptr<subscription> subscription_;
   std::map<core::owner_id, waiter> waiters_;
   core::answered_grants settled_;
-  bool someone_reads_ = false;
   bool used_ = false;  // since rest() was called last
+
+  message_reader reader_;
 };
 
 }  // namespace holdfast::stores::redis

@@ -154,7 +154,7 @@ void redis_attempt::read_busy(reply_elements fields, bool queued) {
 
 void redis_attempt::join_or_say(core::busy busy) {
   if (joining_ || !spec_.may_wait) return answer(std::move(busy));
-  // Busy, and we are to wait. If there can be no inbox, that is by polling.
+  // Busy, and the attempt is to wait. If there can be no inbox, it polls.
   on_.grants.open(until_, *by_, [this, busy = std::move(busy)](const result<void>& open) {
     if (!open) return answer(busy);
     joining_ = true;
@@ -175,7 +175,7 @@ void redis_attempt::answer(result<core::answer> with) {
 
 void redis_attempt::wait(core::time_point until, caller& by, on_woken done) {
   woken_ = std::move(done);
-  std::shared_ptr<interruptible> what;
+  std::shared_ptr<pause> what;
   if (!entry_.empty() && on_.grants.is_open()) {
     what = on_.grants.wait(id_, until, [this](auto sent) { woken(std::move(sent)); });
   } else {

@@ -70,8 +70,8 @@ class redis_attempt final : public attempt {
 
   std::mutex m_;
   // Protected by m_.
-  std::shared_ptr<interruptible> wait_;  // under way
-  bool woken_before_ = false;            // the next wait ends at once
+  std::shared_ptr<pause> wait_;  // under way
+  bool woken_before_ = false;    // the next wait ends at once
 };
 
 }  // namespace holdfast::stores::redis

@@ -52,8 +52,8 @@ void redis_lock::release(const core::owner_id& id, core::time_point until, calle
   release_by_id(*server_, release_script(id.text(), {}), until, false, by, std::move(done));
 }
 
-// A release that nobody waits for. Keeps the lock's object: whoever opens the name again meanwhile
-// must find what is under way.
+// A release that nobody waits for. Keeps the lock's object: a caller that opens the name again
+// meanwhile must find what is under way.
 struct redis_lock::posted_release {
   posted_release(std::shared_ptr<redis_lock> of, const core::owner_id& whose, script_call call,
                  core::time_point until)

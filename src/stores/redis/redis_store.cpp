@@ -66,8 +66,8 @@ class redis_store final : public store {
   core::clock_watch clock_;  // the renewing thread's
 
   std::mutex m_;
-  // Protected by m_. Names in use, or with a release under way, which must be known to whoever
-  // asks for the name next.
+  // Protected by m_. Names in use, or with a release under way: an ask for the same name has to
+  // know of that release.
   core::weak_registry<redis_lock> locks_;
 };
 

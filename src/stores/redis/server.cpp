@@ -30,12 +30,14 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
       renewals{config.make_dialer(config.server), pool_limits{1, core::duration::zero()},
                hooks(nullptr)},
       grants{calls, [this](const grant_message& stray) { give_back(stray); },
-             [this] { let_inbox_rest(); }},
+             [this] { inbox_rest_.plan(*this); }},
       prefix{std::move(config.prefix)},
       share_with_foreign{config.share_with_foreign},
       promises{std::move(config.promises)},
       host{runtime::host_name()},
-      background_{std::move(background)} {}
+      background_{std::move(background)},
+      sweeps_{*background_, sweep_pause, [this] { return sweep(); }},
+      inbox_rest_{*background_, inbox::rest_after, [this] { return !grants.rest(); }} {}
 
 connection_pool::hooks server::hooks(std::function<void()> reconnected) {
   return {.reconnected = std::move(reconnected),
@@ -131,27 +133,6 @@ void server::on_demoted() {
   grants.close();
 }
 
-void server::watch_replies() {
-  if (sweep_planned_.exchange(true)) return;
-  const bool planned =
-      background_->run_at(core::after(runtime::now(), sweep_pause), [weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->sweep();
-      });
-  if (!planned) sweep_planned_ = false;
-}
-
-void server::let_inbox_rest() {
-  if (rest_planned_.exchange(true)) return;
-  const auto when = core::after(runtime::now(), inbox::rest_after);
-  const bool planned = background_->run_at(when, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->rest_planned_ = false;
-    if (!self->grants.rest()) self->let_inbox_rest();
-  });
-  if (!planned) rest_planned_ = false;
-}
-
 bool server::await_end(int wake_fd) {
   const auto called = calls.connections();
   auto watched = called;
@@ -173,12 +154,11 @@ bool server::await_end(int wake_fd) {
   return ended;
 }
 
-void server::sweep() {
-  sweep_planned_ = false;
+bool server::sweep() {
   const auto now = runtime::now();
   const bool more = calls.sweep(now);
   room_was_made();
-  if (renewals.sweep(now) || more || others_wait_their_turn()) watch_replies();
+  return renewals.sweep(now) || more || others_wait_their_turn();
 }
 
 // Granted to an attempt that nobody here knows any more.

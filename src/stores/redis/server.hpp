@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "runtime/background.hpp"
+#include "stores/delayed_task.hpp"
 #include "stores/redis/connection_pool.hpp"
 #include "stores/redis/inbox.hpp"
 #include "stores/redis/redis_store.hpp"
@@ -38,11 +39,11 @@ class server : public std::enable_shared_from_this<server> {
   // A release that nobody waits for is under way, until the matching release_ended().
   void release_began() noexcept;
   void release_ended() noexcept;
-  // Waits for those.
+  // Waits for such releases.
   void flush(core::time_point until) noexcept;
 
-  // Somebody must read the replies that nobody waits for: looks after them soon, once for many.
-  void watch_replies();
+  // Replies come that nobody waits for: they are read soon.
+  void watch_replies() { sweeps_.plan(*this); }
   void in_background(std::function<void(caller&)> begin);
 
   // Releases for which the connection had no room when they came. `send` is called, in order, when
@@ -52,7 +53,7 @@ class server : public std::enable_shared_from_this<server> {
   // A reply was read, so that another request may be sent.
   void room_was_made();
 
-  // Ends all connections; who waits for a turn is given up.
+  // Ends all connections; releases that wait their turn are given up.
   void close() noexcept;
 
  private:
@@ -62,13 +63,12 @@ class server : public std::enable_shared_from_this<server> {
 
   [[nodiscard]] connection_pool::hooks hooks(std::function<void()> reconnected);
   void on_demoted();
-  void let_inbox_rest();
-  void sweep();
+  [[nodiscard]] bool sweep();
   void give_back(const grant_message& grant);
 
   const std::shared_ptr<runtime::background> background_;
-  std::atomic<bool> sweep_planned_{false};
-  std::atomic<bool> rest_planned_{false};
+  delayed_task sweeps_;
+  delayed_task inbox_rest_;
   std::mutex m_;
   std::condition_variable ended_;
   // Protected by m_.

@@ -71,7 +71,7 @@ void subscription::open(dialer& to, const std::string& channel, core::time_point
               const auto self = weak.lock();
               if (self && self->readable_) std::function<void()>{self->readable_}();
             });
-            static_cast<void>(told);  // otherwise whoever reads polls
+            static_cast<void>(told);  // otherwise the thread that reads polls
             // A few bytes on a fresh connection always fit.
             if (made->stream_->send_some(text).bytes != text.size()) {
               return done(fail(errc::store_unreachable, "cannot subscribe at " + node));

@@ -154,7 +154,7 @@ constexpr std::string_view leave = "leave";
 constexpr std::string_view join = "join";
 constexpr std::string_view complete = "complete";
 
-// Tells those whom it concerns to do something, all at once.
+// Tells the nodes that it concerns to do something, all at once.
 template <class Concerned>
 void ask(migrating_nodes& all, const node_set& from, const node_set& to, std::string_view what,
          core::time_point until, Concerned concerned) {

@@ -56,7 +56,7 @@ void fan_out::when_decided(core::time_point until, caller& by, std::function<voi
 }
 
 // A node that is known to be down or silent is asked and not waited for, if the others suffice.
-// Says when the next of those who are waited for will have been silent for too long.
+// Gives the time at which the next of those waited for will have been silent for too long.
 core::time_point fan_out::notice_silence(core::time_point now) {
   auto earliest = until_;
   if (silent_ == silent_nodes::awaited) return earliest;

@@ -39,11 +39,11 @@ enum class silent_nodes {
 };
 
 // Thread-safe, but for waiting, which is one caller's. A thread that waits reads all nodes'
-// connections itself; if another thread reads its answers, because it shares the connections, that
-// one takes them in and wakes it.
+// connections itself. Connections are shared, so another thread may read its answers: then that
+// thread takes them in, and wakes the one that waits.
 //
-// Answers are taken in by whoever reads them, also long after the wait is over: a fan-out is kept
-// alive by what it has sent.
+// Answers are taken in by the thread that reads them, also long after the wait is over: a fan-out
+// is kept alive by what it has sent.
 class fan_out : public waiting, public std::enable_shared_from_this<fan_out> {
  public:
   using connections = std::vector<std::shared_ptr<node_connection>>;
@@ -65,7 +65,7 @@ class fan_out : public waiting, public std::enable_shared_from_this<fan_out> {
   virtual void on_give_up() = 0;
   [[nodiscard]] virtual bool decided() = 0;
   [[nodiscard]] virtual bool waits_for(std::size_t node) = 0;
-  // True if nothing is decided before all of those have answered.
+  // True if nothing is decided before all nodes that are waited for have answered.
   [[nodiscard]] virtual bool waits_for_all() = 0;
 
   // `tag` comes back with the answer. Until `give_up`, if any, it is kept for a node that cannot be
@@ -92,8 +92,8 @@ class fan_out : public waiting, public std::enable_shared_from_this<fan_out> {
 
   // The caller's.
   core::time_point until_{};
-  std::function<void()> done_;                // while somebody waits
-  timers* timers_ = nullptr;                  // while somebody waits by events
+  std::function<void()> done_;                // while the caller waits
+  timers* timers_ = nullptr;                  // while it waits by events
   std::optional<core::time_point> looks_at_;  // the next look at the time that is planned
 };
 
@@ -104,7 +104,7 @@ class gather final : public fan_out {
 
   using fan_out::fan_out;
   void ask(std::size_t node, const request& what, std::optional<core::time_point> give_up = {});
-  // Waits for those who were asked, or only for so many answers that are `good`. Once.
+  // Waits for the nodes that were asked, or only for so many answers that are `good`. Once.
   using quality = std::function<bool(const redis::reply_value&)>;
   void collect(core::time_point until, caller& by, std::function<void(answers)> done,
                std::size_t enough = SIZE_MAX, quality good = nullptr);

@@ -97,7 +97,8 @@ class node_connection : public std::enable_shared_from_this<node_connection> {
   node_connection& operator=(const node_connection&) = delete;
   ~node_connection();
 
-  // `done` is called once, by whoever reads the reply, or at once. An error reply is a failure.
+  // `done` is called once, by the thread that reads the reply, or at once. An error reply is a
+  // failure.
   void send(const request& what, on_reply done);
   // For a release: kept and sent again, until `give_up`, if the node cannot be asked now, or
   // answers with an error that passes.

@@ -153,6 +153,7 @@ node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> ba
       background_{std::move(background)},
       // One thread for each node that hangs while it is connected to, and some to be had then.
       connecting_{std::make_shared<runtime::background>(config.nodes.size() + 2)},
+      sweeps_{*background_, sweep_pause, [this] { return sweep(); }},
       run_ids_(config.nodes.size()) {}
 
 void node_set::start() {
@@ -305,23 +306,13 @@ gather::answers node_set::inspect(std::span<const std::string> locks,
       [&](caller& by, auto done) { ask_every(look, until, by, std::move(done)); });
 }
 
-void node_set::watch_replies() {
-  if (sweep_planned_.exchange(true)) return;
-  const bool planned =
-      background_->run_at(core::after(runtime::now(), sweep_pause), [weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->sweep();
-      });
-  if (!planned) sweep_planned_ = false;
-}
-
-void node_set::sweep() {
-  sweep_planned_ = false;
+bool node_set::sweep() {
   bool more = false;
   for (const auto& one : nodes_) {
     more = one.calls->sweep() || more;
     more = one.renewals->sweep() || more;
   }
-  if (more) watch_replies();
+  return more;
 }
 
 void node_set::flush(core::time_point until) noexcept {

@@ -13,6 +13,7 @@
 
 #include "core/quorum_machine.hpp"
 #include "runtime/background.hpp"
+#include "stores/delayed_task.hpp"
 #include "stores/redlock/fan_out.hpp"
 #include "stores/redlock/node_connection.hpp"
 #include "stores/redlock/redlock_store.hpp"
@@ -26,7 +27,7 @@ namespace holdfast::stores::redlock {
 // The record of a node: its marker, and a counter for each hash slot that has one ("c:<slot>").
 inline constexpr std::string_view record_key = "holdfast:{redlock}:node";
 inline constexpr std::array<std::string_view, 1> record_keys{record_key};
-// Where a node has those who wait for a lock.
+// Where a node keeps the queue of a lock.
 [[nodiscard]] inline std::string waiters_key(const std::string& lock) {
   return "holdfast:{redlock}:waiters:" + lock;
 }
@@ -90,8 +91,8 @@ class node_set : public std::enable_shared_from_this<node_set> {
   // This client and what it is labelled, as nodes keep it.
   [[nodiscard]] std::string describe_us(std::string_view label) const;
 
-  // Replies that nobody waits for are left: somebody reads them soon.
-  void watch_replies();
+  // Replies come that nobody waits for: they are read soon.
+  void watch_replies() { sweeps_.plan(*this); }
   // Waits for requests under way, and for nodes that are about to be let in: otherwise a set whose
   // clients all live for a moment, as those of cron jobs, would never come back.
   void flush(core::time_point until) noexcept;
@@ -116,7 +117,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   [[nodiscard]] node_connection::hooks hooks_of(std::size_t node);
   [[nodiscard]] result<std::string> check_identity(std::size_t node,
                                                    const redis::reply_value& info);
-  void sweep();
+  [[nodiscard]] bool sweep();
   void look_again();
   void let_nodes_rejoin(const rejoining::step& next, caller& by);
   void lets_in(bool now);
@@ -129,7 +130,7 @@ class node_set : public std::enable_shared_from_this<node_set> {
   std::vector<std::string> names_;
   std::shared_ptr<turn_inbox> turns_;
   std::optional<rejoining> rejoining_;  // of the one task that `looking_` stands for
-  std::atomic<bool> sweep_planned_{false};
+  delayed_task sweeps_;
   std::atomic<bool> looking_{false};
   std::condition_variable let_in_;
   std::atomic<bool> majority_answers_{false};

@@ -20,7 +20,7 @@ struct extension {
   bool known = false;
   std::string value{};    // extended; empty: not
   fencing_token token{};  // in it
-  bool taken = false;     // not extended: somebody else has it
+  bool taken = false;     // not extended: another has it
 };
 [[nodiscard]] extension read_extension(const redis::reply_value& answer);
 
@@ -72,11 +72,11 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   // whose answer was lost may have voted for it; its lease counts that vote, and releases it.
   [[nodiscard]] request leave_request(std::string_view entry) const;
 
-  // A release that every node is sent, for somebody who waits for the answers.
+  // A release that every node is sent, for a caller that waits for the answers.
   [[nodiscard]] std::shared_ptr<gather> ask_to_release(const core::owner_id& id,
                                                        std::string_view leaves_as, turn whose,
                                                        core::time_point give_up) const;
-  // The same, and nobody waits.
+  // The same for a caller that does not wait.
   void give_back(const core::owner_id& id, std::string_view leaves_as, turn whose,
                  core::time_point give_up) const;
 

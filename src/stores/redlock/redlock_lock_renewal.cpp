@@ -80,7 +80,7 @@ result<renewal> redlock_lock::judge(const core::owner_id& id, core::duration ttl
       return renewal{true, loss::none, ttl, counted_from, best.token};
     }
     case outcome::lost:
-      // What is left of it on a minority is in everybody's way.
+      // What is left of it on a minority keeps others from a majority.
       release_later(id, core::after(runtime::now(), ttl));
       return renewal{false, round.why(), {}, {}, {}};
     case outcome::undecided:

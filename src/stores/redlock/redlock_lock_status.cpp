@@ -1,4 +1,4 @@
-// How redlock_lock is looked at, and broken by whoever has looked.
+// How people look at a redlock_lock, and break it.
 #include "stores/redis/layout.hpp"
 #include "stores/redlock/redlock_lock.hpp"
 

@@ -9,6 +9,7 @@
 #include "core/planted.hpp"
 #include "redlock_scripts.hpp"
 #include "stores/redis/script_values.hpp"
+#include "stores/redlock/replies.hpp"
 
 namespace holdfast::stores::redlock {
 
@@ -23,10 +24,6 @@ using std::chrono::milliseconds;
 using is = node_report::standing;
 
 constexpr std::size_t fields_before_counters = 7;
-
-std::string in_seconds(core::duration left) {
-  return std::to_string(std::chrono::ceil<std::chrono::seconds>(left).count()) + " s";
-}
 
 record_script standing_script(const set_identity& set, std::size_t node, milliseconds wall,
                               std::string wait_id, with_counters counters) {

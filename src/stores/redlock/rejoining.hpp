@@ -58,12 +58,12 @@ enum class with_counters { no, yes };
 // The answer to scripts/admit.lua: why the node does not vote, or nothing if it does.
 [[nodiscard]] std::optional<std::string> read_admitted(const redis::reply_value& answer);
 
-// Not thread-safe. Whoever runs it does what each step says, and tells it what came of it.
+// Not thread-safe. Its driver does what each step says, and tells it what came of it.
 //
 // | step  | then                                            |
 // |-------|-------------------------------------------------|
 // | ask   | on_answers(), when all have answered or `until` |
-// | pause | on_time(), at `until`                           |
+// | pause | start(), at `until`                             |
 // | done  | every node that answers votes, or never will    |
 class rejoining {
  public:
@@ -91,9 +91,6 @@ class rejoining {
   [[nodiscard]] step start(core::time_point now, std::chrono::milliseconds wall);
   [[nodiscard]] step on_answers(const answers& said, core::time_point now,
                                 std::chrono::milliseconds wall);
-  [[nodiscard]] step on_time(core::time_point now, std::chrono::milliseconds wall) {
-    return start(now, wall);
-  }
 
  private:
   enum class stage { looking, reading, admitting };

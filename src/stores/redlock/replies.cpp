@@ -20,10 +20,6 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t shown_max = 512;
 
-std::string in_seconds(core::duration left) {
-  return std::to_string(std::chrono::ceil<std::chrono::seconds>(left).count()) + " s";
-}
-
 // Why a client is refused that was given another set, and what to do about it.
 std::string other_set(std::string_view theirs, std::string_view ours) {
   constexpr std::string_view last = ", max_ttl ";
@@ -47,6 +43,10 @@ core::vote refusal(failure why) {
 }
 
 }  // namespace
+
+std::string in_seconds(core::duration left) {
+  return std::to_string(std::chrono::ceil<std::chrono::seconds>(left).count()) + " s";
+}
 
 bool asks_for_admission(const redis::reply_value& answer) {
   const auto fields = elements_of(answer);

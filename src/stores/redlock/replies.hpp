@@ -23,6 +23,9 @@ struct set_names {
 inline constexpr std::string_view init_advice =
     "; if nothing is held, `holdfast redlock init` lets them vote at once";
 
+// For a person, rounded up.
+[[nodiscard]] std::string in_seconds(core::duration left);
+
 // Why a node refuses to vote; nothing if the answer is no refusal.
 [[nodiscard]] std::optional<failure> read_refusal(const redis::reply_value& answer,
                                                   const std::string& node, const set_names& set);

@@ -1,27 +1,25 @@
 // Where a waiter hears that it is its turn on a node.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
 #include "runtime/background.hpp"
-#include "runtime/stream.hpp"
-#include "runtime/wake_fd.hpp"
-#include "stores/redis/resp.hpp"
+#include "stores/pause.hpp"
+#include "stores/redis/message_reader.hpp"
+#include "stores/redis/subscription.hpp"
 #include "stores/redlock/node_connection.hpp"
 #include "stores/waiting.hpp"
 
 namespace holdfast::stores::redlock {
 
-// Thread-safe. One subscription for each node, made when a waiter first needs it. One of the
-// waiting threads reads them for all: a thread of its own would be woken first, and then wake
-// another. Messages may be lost: a waiter asks again in time anyway.
+// Thread-safe. One subscription for each node, made when a waiter first needs it. Messages may be
+// lost: a waiter asks again in time anyway.
 class turn_inbox : public std::enable_shared_from_this<turn_inbox> {
  public:
   // Nodes tell the same waiter within a moment of each other, as a release reaches them. A waiter
@@ -54,12 +52,9 @@ class turn_inbox : public std::enable_shared_from_this<turn_inbox> {
   void wake(const core::owner_id& waiter);
 
  private:
-  class turn;
-  using lock = std::unique_lock<std::mutex>;
-  using actions = std::vector<std::function<void()>>;
-  struct subscription {
-    std::shared_ptr<runtime::stream> over;
-    redis::reply_reader reader;
+  using lock = std::lock_guard<std::mutex>;
+  struct source {
+    std::shared_ptr<redis::subscription> open;  // null: not open
     bool under_way = false;
     core::time_point not_before{};
   };
@@ -69,39 +64,32 @@ class turn_inbox : public std::enable_shared_from_this<turn_inbox> {
     bool could_be_told = false;                  // when it last asked
     bool woken = false;
     std::size_t wanted = 0;
-    core::time_point until = core::never;
-    // Of a waiter that is told by events, while it waits.
-    std::function<void()> done{};
-    timers* by = nullptr;
+    std::shared_ptr<pause> wait{};  // under way
   };
 
-  void subscribe(std::size_t node);
-  void subscribed(std::size_t node, std::unique_ptr<runtime::stream> over);
-  void wait_on_thread(const core::owner_id& waiter);
-  void watch(const core::owner_id& waiter, timers& by, std::function<void()> done);
-  void look_at(const core::owner_id& waiter, core::time_point when);
+  void subscribe(std::size_t node, caller& by);
+  void subscribed(std::size_t node, result<std::shared_ptr<redis::subscription>> made);
+  [[nodiscard]] redis::message_reader::subscriptions all_open();
+  void received(const redis::subscription& from);
+  void end_wait(const core::owner_id& waiter);
   // All under m_.
-  void listen(lock& held, core::time_point end);
-  void read(std::size_t node);
+  void take_messages(std::size_t node);
   void hear(std::size_t node, std::string_view message);
+  void end_those_told();
   [[nodiscard]] bool most_can_tell() const;
   [[nodiscard]] bool is_told(const expectation& one) const;
-  // Of those who are told by events: whose wait is over.
-  [[nodiscard]] actions take_over(core::time_point now);
-  static void perform(lock& held, actions what);
 
   const core::owner_id name_;
   const std::vector<std::shared_ptr<node_connection>> nodes_;
   const std::shared_ptr<runtime::background> connecting_;
-  const runtime::wake_fd wake_;  // wakes the one who listens
 
   mutable std::mutex m_;
-  std::condition_variable changed_;
   // Protected by m_.
-  std::vector<subscription> subscriptions_;
+  std::vector<source> sources_;  // one for each node
   std::map<core::owner_id, expectation> waiters_;
-  bool someone_listens_ = false;
   bool closed_ = false;
+
+  redis::message_reader reader_;
 };
 
 }  // namespace holdfast::stores::redlock

@@ -9,7 +9,7 @@ namespace holdfast::stores::redlock {
 
 namespace {
 
-// Answers to an acquire come back with this; those to a raise with what it raises to.
+// The tag of an answer to an acquire. That of an answer to a raise is what it raises to.
 constexpr std::uint64_t to_acquire = 0;
 
 using core::planted;

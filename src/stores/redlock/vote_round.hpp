@@ -13,7 +13,7 @@
 namespace holdfast::stores::redlock {
 
 // Thread-safe. Lives on after the decision, until the last node has answered: what is granted late
-// is given back by whoever reads of it.
+// is given back by the thread that reads of it.
 class vote_round final : public fan_out {
  public:
   // `waiter`: null if it does not queue.
@@ -32,8 +32,8 @@ class vote_round final : public fan_out {
   };
   // Once it is decided.
   [[nodiscard]] verdict look();
-  // Where our key may be, if it was not granted. By the one who asked: what that one sends next
-  // must come behind it.
+  // Gives back what nodes may hold of an ask that was not granted. Called by the caller that asked:
+  // what it sends next has to come behind that.
   void give_back();
   // Once granted: takes the waiter out of the queues where it was put, and not granted since.
   void leave_queues();

@@ -12,7 +12,7 @@
 --       8 how many tokens to reserve
 -- Gives {1, token} granted now; {1, token, 1} granted before, and perhaps a message about it is
 --           still on its way;
---       {0, PTTL, value} held by somebody else (value cut at 2048 bytes);
+--       {0, PTTL, value} held by another (value cut at 2048 bytes);
 --       {2, PTTL, value, counter, head} the same, and queued: a grant with a token above `counter`
 --           will be sent to the inbox. head is 1 if nobody will tell, so that this attempt has to
 --           look for itself: the holder is foreign and this attempt the first in line, or access
@@ -23,7 +23,7 @@
 -- Cost  5 commands when free (6 with an entry), 3 when busy, 6 when joining. One round trip.
 local lock, slot, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, id, entry = redis.call, ARGV[1], ARGV[6]
--- Whoever brings an entry has had to wait before, and probably has to again.
+-- A caller that brings an entry has had to wait before, and probably has to again.
 local held = entry ~= '' and call('GET', lock)
 -- The common case by itself, before the functions that the others need are made: it takes half the
 -- time. The same as grant() below, for one token and a record in our own layout.
@@ -57,8 +57,9 @@ if held then
   end
 end
 
--- Joins, or says "still here". Also if the lock is free and somebody waits: the holder expired, or
--- a foreign client deleted it, and told nobody; then it is somebody's turn, perhaps ours.
+-- Joins, or says "still here". Also if the lock is free and others wait: the holder expired, or a
+-- foreign client deleted it, and no waiter was told. Then it is the first waiter's turn, perhaps
+-- ours.
 local record = call('HMGET', slot, 'layout', 'token')
 if not held then
   local newest = tonumber(record[1]) or 0

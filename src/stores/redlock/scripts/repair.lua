@@ -4,7 +4,7 @@
 -- KEYS  1 the lock   2 the node's record
 -- ARGV  1 the client's configuration   2 the lock's counter in the record
 --       3 the value, as the majority has it   4 TTL, ms   5 its token
--- Gives {1} set; {0} somebody has it, or had it since; {-1, why, …} as parts/voter.lua.
+-- Gives {1} set; {0} another has it, or had it since; {-1, why, …} as parts/voter.lua.
 --
 -- A counter above the token says that another attempt was granted the lock here meanwhile. Set
 -- again here, an interrupted lease would find its majority, and its holder would never hear of it:

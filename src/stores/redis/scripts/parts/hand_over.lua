@@ -36,7 +36,7 @@ end
 -- At most 500 entries in one call: a thousand dead ones take a few calls, none stops the server.
 --
 -- `me`: the id that asks, if any. `entry`: the first in line, if it was taken off already.
--- Gives 'nobody' (the queue is empty), 'more' (call again), 'handed' (somebody else has it now), or
+-- Gives 'nobody' (the queue is empty), 'more' (call again), 'handed' (another has it now), or
 -- the token of `me`.
 local entries_max = 500
 local function hand_over(me, ttl, entry)

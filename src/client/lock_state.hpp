@@ -1,15 +1,11 @@
 // What all handles of one client on one name share.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
-
-#include <holdfast/lease.hpp>
 
 #include "client/cohort.hpp"
+#include "client/thread_leases.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::detail {
@@ -32,10 +28,9 @@ struct lock_state {
 
   cohort here;
 
-  std::mutex m;
-  // Protected by m. Leases held through lock() and friends, by thread. By thread, because a holder
-  // that was overtaken still calls unlock(), and that must not release its successor's lease.
-  std::map<std::thread::id, lease> by_thread;
+  // Held through lock() and friends, and through lock_shared() and friends.
+  thread_leases by_thread;
+  thread_leases readers;
 };
 
 }  // namespace holdfast::detail

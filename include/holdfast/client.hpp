@@ -1,6 +1,7 @@
 // The way in: a URL, and the locks behind it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/recursive_mutex.hpp>
+#include <holdfast/semaphore.hpp>
+#include <holdfast/shared_mutex.hpp>
 #include <holdfast/status.hpp>
 
 namespace holdfast {
@@ -63,13 +66,23 @@ class HOLDFAST_API client {
   [[nodiscard]] holdfast::recursive_mutex recursive_mutex(std::string_view name,
                                                           lock_options options);
 
+  // On one server, and on memory:; errc::unsupported from other stores. A name stands for one kind
+  // of lock at a time: errc::wrong_type, when it is acquired, if it is in use for another.
+  [[nodiscard]] holdfast::shared_mutex shared_mutex(std::string_view name);
+  [[nodiscard]] holdfast::shared_mutex shared_mutex(std::string_view name, lock_options options);
+  // `permits`: how many there are, 1 to 10,000, unless resize() has set it. Its users must agree.
+  [[nodiscard]] holdfast::semaphore semaphore(std::string_view name, std::uint32_t permits);
+  [[nodiscard]] holdfast::semaphore semaphore(std::string_view name, std::uint32_t permits,
+                                              lock_options options);
+
   // Who holds a lock, and who holds those that match a pattern (*, ?, [a-z], as Redis' KEYS).
   // list() shows Holdfast's own locks; it walks the store's keys and is for people, not programs.
   [[nodiscard]] lock_status status(std::string_view name);
   [[nodiscard]] std::vector<lock_status> list(std::string_view pattern);
 
-  // Takes the lock from whoever holds it with this token; throws errc::not_held if nobody does.
-  // Its holder learns of it at its next renewal: exclusion is in your hands.
+  // Takes the lock, or the share of it, from whoever holds it with this token; throws
+  // errc::not_held if nobody does. Its holder learns of it at its next renewal: exclusion is in
+  // your hands.
   void break_lock(std::string_view name, fencing_token token);
 
   [[nodiscard]] holdfast::guarantees guarantees() const;

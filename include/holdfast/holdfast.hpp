@@ -1,4 +1,5 @@
-// Start here. client.hpp is the way in, mutex.hpp a lock, lease.hpp a held lock, options.hpp every
+// Start here. client.hpp is the way in, mutex.hpp a lock (and
+// shared_mutex.hpp, semaphore.hpp), lease.hpp a held lock, options.hpp every
 // setting, error.hpp what goes wrong, fence.hpp what makes a token protect something.
 #pragma once
 
@@ -16,6 +17,8 @@
 #include <holdfast/recursive_mutex.hpp>
 #include <holdfast/redlock.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/semaphore.hpp>
+#include <holdfast/shared_mutex.hpp>
 #include <holdfast/status.hpp>
 #include <holdfast/token.hpp>
 #include <holdfast/untrusted.hpp>

@@ -15,8 +15,8 @@
 namespace holdfast {
 
 namespace detail {
-class acquiring_all;
 class lease_state;
+class lease_access;
 }  // namespace detail
 
 // What is needed to take a lease up again in another process: see lease::detach().
@@ -86,8 +86,7 @@ class HOLDFAST_API lease {
   lease_ticket detach();
 
  private:
-  friend class mutex;
-  friend class detail::acquiring_all;
+  friend class detail::lease_access;
   explicit lease(std::shared_ptr<detail::lease_state> state) noexcept;
   std::shared_ptr<detail::lease_state> state_;
 };

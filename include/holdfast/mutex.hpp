@@ -15,7 +15,7 @@
 namespace holdfast {
 
 namespace detail {
-class acquiring_all;
+class client_access;
 class mutex_state;
 }  // namespace detail
 
@@ -85,10 +85,7 @@ class HOLDFAST_API mutex {
 
  private:
   friend class client;
-  friend class recursive_mutex;
-  friend class detail::acquiring_all;
-  // Not moved from, and not in a forked child.
-  [[nodiscard]] result<void> usable() const;
+  friend class detail::client_access;  // makes locks of other kinds, which behave like this one
   explicit mutex(std::shared_ptr<detail::mutex_state> state) noexcept;
   bool try_lock_within(std::chrono::nanoseconds wait);
   std::shared_ptr<detail::mutex_state> state_;

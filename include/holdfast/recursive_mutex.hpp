@@ -79,7 +79,6 @@ class HOLDFAST_API recursive_mutex {
   explicit recursive_mutex(mutex once) noexcept : once_{std::move(once)} {}
   [[nodiscard]] bool try_lock_within(std::chrono::nanoseconds wait);
   [[nodiscard]] bool take_again();
-  void keep(lease first);
 
   mutex once_;
   std::uint64_t owner_ = 0;  // 0: the calling thread

@@ -23,7 +23,8 @@ struct holder {
   std::string label{};
   fencing_token token{};
   std::chrono::system_clock::time_point since{};
-  std::string value{};  ///< a foreign holder's raw value, cut at 256 bytes
+  std::string value{};      ///< a foreign holder's raw value, cut at 256 bytes
+  std::uint32_t units = 1;  ///< of lock_status::capacity
 };
 
 // One that waits for a lock. Of the threads of one client that want the same lock, one waits
@@ -55,14 +56,26 @@ struct lock_on_node {
 [[nodiscard]] HOLDFAST_API std::string_view to_string(lock_on_node::state status) noexcept;
 
 struct lock_status {
+  enum class form {
+    mutex,         ///< one holder
+    shared_mutex,  ///< any number of readers, with a unit each, or one writer, who has all of them
+    semaphore,     ///< so many permits
+  };
   std::string name{};
-  std::optional<holdfast::holder> holder{};  ///< empty: free
-  // How long until the store lets go by itself. Empty while held: it never does.
+  form kind = form::mutex;     ///< what the name stands for now; a free name may be any
+  std::uint32_t capacity = 1;  ///< units that there are
+  std::uint32_t units_in_use = 0;
+  std::size_t holding = 0;                   ///< how many holders there are
+  std::vector<holdfast::holder> holders{};   ///< those, first come first; at most 100
+  std::optional<holdfast::holder> holder{};  ///< the first of them; empty: free
+  // How long until the store lets go by itself, of all of them. Empty while held: it never does.
   std::optional<std::chrono::milliseconds> remaining{};
   std::size_t waiting = 0;        ///< how many wait, some of them perhaps gone without a word
   std::vector<waiter> waiters{};  ///< those, first come first; at most 100
   // On a quorum: every node, as the URL names them. Empty for a store that has no nodes.
   std::vector<lock_on_node> nodes{};
 };
+
+[[nodiscard]] HOLDFAST_API std::string_view to_string(lock_status::form kind) noexcept;
 
 }  // namespace holdfast

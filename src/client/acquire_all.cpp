@@ -6,8 +6,8 @@
 #include <holdfast/acquire_all.hpp>
 
 #include "client/acquisition.hpp"
-#include "client/client_state.hpp"
-#include "client/mutex_state.hpp"
+#include "client/client_access.hpp"
+#include "client/locking.hpp"
 #include "client/value_or_throw.hpp"
 #include "runtime/clock.hpp"
 
@@ -28,7 +28,10 @@ class acquiring_all {
  private:
   using acquired = result<client_state::acquired>;
 
-  [[nodiscard]] client_state& client() const { return *locks_.front().state_->client; }
+  [[nodiscard]] terms_ptr terms(std::size_t which) const {
+    return client_access::state_of(locks_[which]);
+  }
+  [[nodiscard]] client_state& client() const { return *terms(0)->client; }
   [[nodiscard]] const std::string& name(std::size_t which) const { return locks_[which].name(); }
   [[nodiscard]] result<void> ask_for_the_rest();
   void drop_lost();
@@ -48,8 +51,9 @@ result<void> acquiring_all::check() {
                     " locks at the most, not " + std::to_string(locks_.size()));
   }
   for (const auto& one : locks_) {
-    if (auto ok = one.usable(); !ok) return ok;
-    if (one.state_->client != locks_.front().state_->client) {
+    const auto& s = client_access::state_of(one);
+    if (auto ok = detail::check(s); !ok) return ok;
+    if (s->client != terms(0)->client) {
       return fail(errc::invalid_argument,
                   "acquire_all() takes locks of one client: those of several have no common order");
     }
@@ -80,7 +84,7 @@ result<void> acquiring_all::ask_for_the_rest() {
   stores::blocking_caller here;
   for (auto& one : all) {
     one.what =
-        std::make_shared<acquisition>(locks_[one.which].state_, core::duration::zero(), stop_, here,
+        std::make_shared<acquisition>(terms(one.which), core::duration::zero(), stop_, here,
                                       [&one](acquired got) { one.got.emplace(std::move(got)); });
     one.what->begin();
   }
@@ -91,7 +95,7 @@ result<void> acquiring_all::ask_for_the_rest() {
     if (!got) {
       outcome = fail(std::move(got.error()));
     } else if (*got) {
-      leases_[one.which] = lease{std::move(**got)};
+      leases_[one.which] = lease_access::make(std::move(**got));
     }
   }
   return outcome;

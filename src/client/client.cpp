@@ -3,10 +3,12 @@
 #include <holdfast/client.hpp>
 #include <holdfast/version.hpp>
 
+#include "client/client_access.hpp"
 #include "client/client_state.hpp"
 #include "client/make_client.hpp"
 #include "client/mutex_state.hpp"
 #include "client/open_store.hpp"
+#include "client/share_states.hpp"
 #include "client/value_or_throw.hpp"
 #include "runtime/clock.hpp"
 
@@ -25,6 +27,17 @@ detail::client_state& usable(const state& s) {
 
 core::time_point deadline(const detail::client_state& of) {
   return core::after(runtime::now(), of.options.operation_timeout);
+}
+
+// What a handle is on: a lock, and how it is acquired.
+template <class State>
+std::shared_ptr<State> made(const state& of, std::string_view name, const core::lock_kind& kind,
+                            lock_options options) {
+  auto& s = usable(of);
+  auto rule = value_or_throw(core::make_lease_rule(options, s.options.clock_drift_per_mille));
+  auto lock = value_or_throw(s.open(name, kind));
+  return std::make_shared<State>(of, std::move(lock),
+                                 detail::lock_terms{rule, std::move(options.label)});
 }
 
 }  // namespace
@@ -48,11 +61,6 @@ client::~client() = default;
 
 namespace detail {
 
-class client_access {
- public:
-  static client make(std::shared_ptr<client_state> state) { return client{std::move(state)}; }
-};
-
 client make_client(std::unique_ptr<stores::store> store, client_options options) {
   value_or_throw(core::check(options));
   return client_access::make(
@@ -68,11 +76,28 @@ mutex client::mutex(std::string_view name) {
 }
 
 mutex client::mutex(std::string_view name, lock_options options) {
-  auto& s = usable(state_);
-  auto rule = value_or_throw(core::make_lease_rule(options, s.options.clock_drift_per_mille));
-  auto lock = value_or_throw(s.open(name));
-  return holdfast::mutex{std::make_shared<detail::mutex_state>(
-      state_, std::move(lock), detail::lock_terms{rule, std::move(options.label)})};
+  return holdfast::mutex{made<detail::mutex_state>(state_, name, {}, std::move(options))};
+}
+
+shared_mutex client::shared_mutex(std::string_view name) {
+  const auto& s = usable(state_);
+  return shared_mutex(name, s.options.lock);
+}
+
+shared_mutex client::shared_mutex(std::string_view name, lock_options options) {
+  return holdfast::shared_mutex{made<detail::shared_mutex_state>(
+      state_, name, {core::lock_kind::form::shared}, std::move(options))};
+}
+
+semaphore client::semaphore(std::string_view name, std::uint32_t permits) {
+  const auto& s = usable(state_);
+  return semaphore(name, permits, s.options.lock);
+}
+
+semaphore client::semaphore(std::string_view name, std::uint32_t permits, lock_options options) {
+  value_or_throw(core::check_units(permits));
+  return holdfast::semaphore{made<detail::semaphore_state>(
+      state_, name, {core::lock_kind::form::permits, permits}, std::move(options))};
 }
 
 recursive_mutex client::recursive_mutex(std::string_view name) {

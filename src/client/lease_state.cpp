@@ -148,15 +148,27 @@ bool lease_state::take_leftover() {
   return may_be_left && !std::exchange(left_nothing_, true);
 }
 
-void lease_state::renew(stores::caller& by, on_done done) {
+void lease_state::extend(const std::function<void(core::time_point, on_store)>& ask, on_done done) {
   const auto owner = client();
   if (!owner || !held()) return done(fail(over_failure()));
-  const auto until = core::after(runtime::now(), owner->options.operation_timeout);
-  lock->store->extend(
-      id, token, ttl_, until, by,
+  ask(core::after(runtime::now(), owner->options.operation_timeout),
       [self = shared_from_this(), owner, done = std::move(done)](result<stores::renewal> got) {
         done(self->renewed_by_hand(*owner, std::move(got)));
       });
+}
+
+void lease_state::renew(stores::caller& by, on_done done) {
+  extend([&](core::time_point until,
+             on_store then) { lock->store->extend(id, token, ttl_, until, by, std::move(then)); },
+         std::move(done));
+}
+
+void lease_state::downgrade(stores::caller& by, on_done done) {
+  extend(
+      [&](core::time_point until, on_store then) {
+        lock->store->downgrade(id, token, ttl_, until, by, std::move(then));
+      },
+      std::move(done));
 }
 
 result<void> lease_state::renewed_by_hand(client_state& owner, result<stores::renewal> got) {

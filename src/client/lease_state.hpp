@@ -45,6 +45,8 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   using on_done = std::function<void(result<void>)>;
   void renew(stores::caller& by, on_done done);
   void progress();
+  // Of a shared lock.
+  void downgrade(stores::caller& by, on_done done);
   void release(stores::caller& by, on_done done);
   [[nodiscard]] result<lease_ticket> detach();
   // The user's handle goes: gives the lock back without waiting. Nothing after a fork.
@@ -87,6 +89,9 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   // For a lease that has ended. True if somebody here has it now; false: the store must be told.
   [[nodiscard]] bool pass_on(client_state& owner);
   [[nodiscard]] event released(core::time_point now) const;
+  using on_store = std::function<void(result<stores::renewal>)>;
+  // `ask` is told until when, and calls back with what the store says.
+  void extend(const std::function<void(core::time_point, on_store)>& ask, on_done done);
   [[nodiscard]] result<void> renewed_by_hand(client_state& owner, result<stores::renewal> got);
   [[nodiscard]] result<void> given_back(client_state& owner, core::time_point since,
                                         result<stores::removal> said);

@@ -1,16 +1,12 @@
 // What all handles of one client on one name share.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
-#include <utility>
-
-#include <holdfast/lease.hpp>
 
 #include "client/cohort.hpp"
+#include "client/recursive_leases.hpp"
+#include "client/thread_leases.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::detail {
@@ -33,19 +29,11 @@ struct lock_state {
 
   cohort here;
 
-  std::mutex m;
-  // Protected by m. Leases held through lock() and friends, by thread. By thread, because a holder
-  // that was overtaken still calls unlock(), and that must not release its successor's lease.
-  std::map<std::thread::id, lease> by_thread;
-
-  // A thread, or, with none, a numbered owner.
-  using recursive_owner = std::pair<std::thread::id, std::uint64_t>;
-  struct recursion {
-    lease held;
-    std::size_t depth;
-  };
-  // Protected by m. Leases held through a recursive_mutex.
-  std::map<recursive_owner, recursion> recursive;
+  // Held through lock() and friends, and through lock_shared() and friends.
+  thread_leases by_thread;
+  thread_leases readers;
+  // Held through a recursive_mutex.
+  recursive_leases recursive;
 };
 
 }  // namespace holdfast::detail

@@ -1,22 +1,27 @@
 #include <atomic>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include <holdfast/recursive_mutex.hpp>
 
-#include "client/client_state.hpp"
-#include "client/mutex_state.hpp"
+#include "client/client_access.hpp"
+#include "client/locking.hpp"
 #include "client/value_or_throw.hpp"
 
 namespace holdfast {
 
 namespace {
 
-using untrusted::escape;
+using detail::recursive_leases;
 
-detail::lock_state::recursive_owner owner_of(std::uint64_t number) {
+recursive_leases::owner owner_of(std::uint64_t number) {
   return {number == 0 ? std::this_thread::get_id() : std::thread::id{}, number};
+}
+
+// Null for a handle that was moved from, and in a forked child.
+recursive_leases* leases_of(const mutex& once) {
+  const auto& s = detail::client_access::state_of(once);
+  return detail::check(s) ? &s->lock->recursive : nullptr;
 }
 
 }  // namespace
@@ -33,37 +38,13 @@ recursive_mutex recursive_mutex::owned_by(const lock_owner& owner) const {
 }
 
 bool recursive_mutex::take_again() {
-  detail::value_or_throw(once_.usable());
-  auto& lock = *once_.state_->lock;
-  const std::lock_guard guard{lock.m};
-  const auto mine = lock.recursive.find(owner_of(owner_));
-  if (mine == lock.recursive.end()) return false;
-  auto& [held, depth] = mine->second;
-  if (!held.held()) {
-    throw error{{errc::lease_lost,
-                 "\"" + escape(name()) + "\" was lost (" + std::string{to_string(held.why_lost())} +
-                     "): unlock it as often as it was locked, then lock it anew",
-                 {}}};
-  }
-  if (depth == depth_max) {
-    throw error{{errc::overloaded,
-                 "\"" + escape(name()) + "\" is locked " + std::to_string(depth) +
-                     " times by one owner: this looks like a recursion that does not end",
-                 {}}};
-  }
-  ++depth;
-  return true;
-}
-
-void recursive_mutex::keep(lease first) {
-  auto& lock = *once_.state_->lock;
-  const std::lock_guard guard{lock.m};
-  lock.recursive.insert_or_assign(owner_of(owner_),
-                                  detail::lock_state::recursion{std::move(first), 1});
+  const auto& s = detail::client_access::state_of(once_);
+  detail::value_or_throw(detail::check(s));
+  return detail::value_or_throw(s->lock->recursive.take_again(owner_of(owner_), name(), depth_max));
 }
 
 void recursive_mutex::lock() {
-  if (!take_again()) keep(once_.acquire());
+  if (!take_again()) leases_of(once_)->put(owner_of(owner_), once_.acquire());
 }
 
 bool recursive_mutex::try_lock() { return try_lock_within(std::chrono::nanoseconds::zero()); }
@@ -71,47 +52,30 @@ bool recursive_mutex::try_lock() { return try_lock_within(std::chrono::nanosecon
 bool recursive_mutex::try_lock_within(std::chrono::nanoseconds wait) {
   if (take_again()) return true;
   auto got = once_.try_acquire(wait);
-  if (!got) return false;
-  keep(std::move(*got));
-  return true;
+  if (got) leases_of(once_)->put(owner_of(owner_), std::move(*got));
+  return got.has_value();
 }
 
 void recursive_mutex::unlock() noexcept {
-  if (!once_.usable()) return;
-  auto& lock = *once_.state_->lock;
+  auto* leases = leases_of(once_);
+  if (leases == nullptr) return;
   std::optional<lease> last;
-  {
-    const std::lock_guard guard{lock.m};
-    const auto mine = lock.recursive.find(owner_of(owner_));
-    if (mine != lock.recursive.end()) {
-      if (--mine->second.depth > 0) return;
-      last = std::move(mine->second.held);
-      lock.recursive.erase(mine);
-    }
-  }
-  if (!last) {
-    once_.state_->client->tell({.type = event::kind::misuse,
-                                .lock = lock.name,
-                                .code = errc::invalid_argument,
-                                .detail = "unlock() of a recursive_mutex that this owner does not "
-                                          "hold"});
-  }
+  if (leases->leave(owner_of(owner_), last) != recursive_leases::left::nothing) return;
+  const auto& s = detail::client_access::state_of(once_);
+  s->client->tell({.type = event::kind::misuse,
+                   .lock = s->lock->name,
+                   .code = errc::invalid_argument,
+                   .detail = "unlock() of a recursive_mutex that this owner does not hold"});
 }
 
 lease* recursive_mutex::current() noexcept {
-  if (!once_.usable()) return nullptr;
-  auto& lock = *once_.state_->lock;
-  const std::lock_guard guard{lock.m};
-  const auto mine = lock.recursive.find(owner_of(owner_));
-  return mine == lock.recursive.end() ? nullptr : &mine->second.held;
+  auto* leases = leases_of(once_);
+  return leases == nullptr ? nullptr : leases->of(owner_of(owner_));
 }
 
 std::size_t recursive_mutex::depth() const noexcept {
-  if (!once_.usable()) return 0;
-  auto& lock = *once_.state_->lock;
-  const std::lock_guard guard{lock.m};
-  const auto mine = lock.recursive.find(owner_of(owner_));
-  return mine == lock.recursive.end() ? 0 : mine->second.depth;
+  auto* leases = leases_of(once_);
+  return leases == nullptr ? 0 : leases->depth(owner_of(owner_));
 }
 
 }  // namespace holdfast

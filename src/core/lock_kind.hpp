@@ -25,6 +25,27 @@ struct lock_kind {
   friend bool operator==(const lock_kind&, const lock_kind&) noexcept = default;
 };
 
+// Units of one lock: permits that a semaphore may have, readers that a shared lock lets in. To find
+// the dead among them a store reads all.
+inline constexpr std::uint32_t units_max = 10'000;
+
+// How many units there are: that of a shared lock is part of what is stored.
+[[nodiscard]] constexpr std::uint32_t capacity_of(const lock_kind& kind) noexcept {
+  switch (kind.what) {
+    case lock_kind::form::exclusive:
+      return 1;
+    case lock_kind::form::shared:
+      return units_max;
+    case lock_kind::form::permits:
+      break;
+  }
+  return kind.permits;
+}
+
+[[nodiscard]] constexpr bool is_shared(const lock_kind& kind) noexcept {
+  return kind.what != lock_kind::form::exclusive;
+}
+
 // Of a lock that has parts, the attempt wants all of them: it is the only holder then.
 inline constexpr std::uint32_t whole = 0;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/lock_kind.hpp"
+
 namespace holdfast::core {
 
 namespace {
@@ -97,6 +99,12 @@ result<void> check(const client_options& options) {
 duration unreachable_limit(const client_options& options) noexcept {
   if (options.unreachable_limit == as_long_as_waiting) return duration::max();
   return options.unreachable_limit;
+}
+
+result<void> check_units(std::uint32_t permits) {
+  if (permits >= 1 && permits <= units_max) return {};
+  return bad("permits must be between 1 and " + std::to_string(units_max) + ", not " +
+             std::to_string(permits));
 }
 
 result<void> check_name(std::string_view name) {

@@ -1,6 +1,7 @@
 // Options, checked once and turned into the rules that the machines follow.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include <holdfast/options.hpp>
@@ -47,5 +48,7 @@ struct lease_rule {
 // As a duration: never's distance for as_long_as_waiting, which nanoseconds cannot hold.
 [[nodiscard]] duration unreachable_limit(const client_options& options) noexcept;
 [[nodiscard]] result<void> check_name(std::string_view name);
+// How many permits there are, or are asked for.
+[[nodiscard]] result<void> check_units(std::uint32_t permits);
 
 }  // namespace holdfast::core

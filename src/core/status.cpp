@@ -20,4 +20,16 @@ std::string_view to_string(lock_on_node::state status) noexcept {
   return "unreachable";
 }
 
+std::string_view to_string(lock_status::form kind) noexcept {
+  switch (kind) {
+    case lock_status::form::mutex:
+      break;
+    case lock_status::form::shared_mutex:
+      return "shared_mutex";
+    case lock_status::form::semaphore:
+      return "semaphore";
+  }
+  return "mutex";
+}
+
 }  // namespace holdfast

@@ -11,6 +11,7 @@
 // thread calls and which must not queue behind other traffic.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@
 
 namespace holdfast::stores {
 
-// Waiters of a lock that are shown one by one; beyond it they are only counted.
+// Waiters of a lock, and holders, that are shown one by one; beyond it they are only counted.
 inline constexpr std::size_t waiters_shown_max = 100;
 
 using core::removal;
@@ -90,7 +91,7 @@ struct renewal {
   fencing_token token{};
 };
 
-// One lock of a store. Lives as long as the name is in use; keeps what asking costs to compute.
+// One lock of a store. Lives as long as anybody uses the name; keeps what asking costs to compute.
 class store_lock {
  public:
   using on_removal = attempt::on_removal;
@@ -116,6 +117,20 @@ class store_lock {
   // extended, and no other; zero: whatever it is, and the answer says.
   virtual void extend(const core::owner_id& id, fencing_token token, core::duration ttl,
                       core::time_point until, caller& by, on_renewal done) = 0;
+
+  // Of a shared lock: what a writer holds becomes what a reader holds, without a moment in between,
+  // and readers that wait next come in. Extends it as well.
+  virtual void downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
+                         core::time_point until, caller& by, on_renewal done) {
+    static_cast<void>(id), static_cast<void>(token), static_cast<void>(ttl);
+    static_cast<void>(until), static_cast<void>(by);
+    done(core::fail(errc::unsupported, "this store has no shared locks"));
+  }
+  // Of a semaphore: how many permits there are from now on. Blocks.
+  [[nodiscard]] virtual result<void> resize(std::uint32_t permits, core::time_point until) {
+    static_cast<void>(permits), static_cast<void>(until);
+    return core::fail(errc::unsupported, "this store has no semaphores");
+  }
 
   // Another keeps the lease from now on; it was not given back.
   virtual void forget(const core::owner_id& id) noexcept { static_cast<void>(id); }

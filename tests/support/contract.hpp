@@ -41,6 +41,7 @@ struct store_entry {
   std::string name;
   bool processes;  // other processes can hold its locks
   bool network;    // it can become unreachable
+  bool shares;     // has locks that several may hold
   bool slow;       // runs the facts that take seconds: once for each protocol is enough
   std::unique_ptr<store_under_test> (*make)();
 };
@@ -76,7 +77,7 @@ class contract_test : public testing::Test {
 
 namespace detail {
 
-enum class needs { nothing, processes, network, time };
+enum class needs { nothing, processes, network, time, shares, shares_of_processes, no_shares };
 
 template <class Fact>
 bool register_fact(const char* fact, needs what, const char* file, int line) {
@@ -84,6 +85,9 @@ bool register_fact(const char* fact, needs what, const char* file, int line) {
     if (what == needs::processes && !entry.processes) continue;
     if (what == needs::network && !entry.network) continue;
     if (what == needs::time && !entry.slow) continue;
+    if (what == needs::shares && !entry.shares) continue;
+    if (what == needs::shares_of_processes && !(entry.shares && entry.processes)) continue;
+    if (what == needs::no_shares && entry.shares) continue;
     const std::string suite = "Contract/" + entry.name;
     testing::RegisterTest(suite.c_str(), fact, nullptr, nullptr, file, line,
                           [&entry]() -> contract_test* {
@@ -108,10 +112,14 @@ bool register_fact(const char* fact, needs what, const char* file, int line) {
   void fact::TestBody()
 
 // A fact about every store; about each, but in seconds; about those that processes share; about
-// those behind a network.
+// those behind a network; about those that have locks that several may hold, also between
+// processes, and about those that refuse them.
 #define CONTRACT(fact) HOLDFAST_FACT(fact, nothing)
 #define CONTRACT_IN_TIME(fact) HOLDFAST_FACT(fact, time)
 #define CONTRACT_BETWEEN_PROCESSES(fact) HOLDFAST_FACT(fact, processes)
 #define CONTRACT_OVER_A_NETWORK(fact) HOLDFAST_FACT(fact, network)
+#define CONTRACT_OF_SHARES(fact) HOLDFAST_FACT(fact, shares)
+#define CONTRACT_OF_SHARES_BETWEEN_PROCESSES(fact) HOLDFAST_FACT(fact, shares_of_processes)
+#define CONTRACT_WITHOUT_SHARES(fact) HOLDFAST_FACT(fact, no_shares)
 
 }  // namespace holdfast::test

@@ -24,6 +24,13 @@ class holder_process {
       : holder_process{url, name, ttl, environment{}} {
     await_held();
   }
+  // The same for a reader ("shared") or for permits ("2/4") instead of a mutex.
+  holder_process(const std::string& url, const std::string& name, std::chrono::milliseconds ttl,
+                 const std::string& what)
+      : child_{process_options{.args = {HOLDFAST_TEST_PROGRAMS "/holder", url, name,
+                                        std::to_string(ttl.count()), what}}} {
+    await_held();
+  }
   // Returns at once.
   using environment = std::map<std::string, std::optional<std::string>>;
   holder_process(const std::string& url, const std::string& name, std::chrono::milliseconds ttl,

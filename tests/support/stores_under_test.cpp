@@ -17,7 +17,8 @@ class memory_store final : public store_under_test {
   // It has no server to lose it: the nearest thing is to break it.
   void lose(const std::string& name) override {
     client admin{url_};
-    admin.break_lock(name, admin.status(name).holder.value().token);
+    for (const holder& one : admin.status(name).holders)
+      admin.break_lock(name, one.token);
   }
   void reachable(bool) override {}
 
@@ -82,12 +83,12 @@ std::unique_ptr<store_under_test> made(Arguments... arguments) {
 
 const std::vector<store_entry>& stores_under_test() {
   static const std::vector<store_entry> all{
-      {"Memory", false, false, true, [] { return made<memory_store>(); }},
-      {"Redis", true, true, true, [] { return made<redis_store>(false); }},
-      {"RedisTcp", true, true, false, [] { return made<redis_store>(true); }},
-      {"Redlock3", true, true, true, [] { return made<redlock_store>(std::size_t{3}); }},
-      {"Redlock5", true, true, false, [] { return made<redlock_store>(std::size_t{5}); }},
-      {"Session", true, true, true, [] { return made<session_store>(); }},
+      {"Memory", false, false, true, true, [] { return made<memory_store>(); }},
+      {"Redis", true, true, true, true, [] { return made<redis_store>(false); }},
+      {"RedisTcp", true, true, true, false, [] { return made<redis_store>(true); }},
+      {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
+      {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
+      {"Session", true, true, false, true, [] { return made<session_store>(); }},
   };
   return all;
 }

@@ -1,7 +1,6 @@
 #include "stores/memory/memory_store.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "runtime/host.hpp"
 #include "runtime/random.hpp"
 #include "stores/memory/glob.hpp"
+#include "stores/memory/lock_entry.hpp"
 #include "stores/pause.hpp"
 
 namespace holdfast::stores::memory {
@@ -22,36 +22,11 @@ constexpr std::size_t renewals_per_call = 1000;
 // Nothing gets lost between threads; this is only so that no wait is endless.
 constexpr core::duration ask_within = std::chrono::seconds{1};
 
-struct entry {
-  // Who holds it, if `expires` is not past.
-  core::owner_id id;
-  core::time_point expires{};
-  holder who;
-  // Who waits, first come first served.
-  struct waiting {
-    core::owner_id id;
-    waiter who;
-    std::shared_ptr<pause> wait{};  // null: the attempt does not wait now
-  };
-  std::deque<waiting> queue;
-
-  [[nodiscard]] bool held(core::time_point now) const noexcept { return expires > now; }
-  [[nodiscard]] auto place_of(const core::owner_id& whose) {
-    return std::find_if(queue.begin(), queue.end(),
-                        [&](const waiting& one) { return one.id == whose; });
-  }
-  // It is the first waiter's turn, if nobody holds the lock.
-  void tell_first() {
-    if (queue.empty() || !queue.front().wait || held(runtime::now())) return;
-    queue.front().wait->end();
-  }
-};
-
 // The locks of all clients of one name. Entries stay: a test makes few.
 struct space {
   std::mutex m;
   // Protected by m.
-  std::map<std::string, entry, std::less<>> locks;
+  std::map<std::string, lock_entry, std::less<>> locks;
   std::uint64_t last_token = 0;
 
   fencing_token next_token() {
@@ -74,8 +49,8 @@ std::shared_ptr<space> space_called(std::string_view name) {
 
 class memory_lock final : public store_lock {
  public:
-  memory_lock(std::shared_ptr<space> in, std::string name)
-      : space_{std::move(in)}, name_{std::move(name)}, entry_{open_entry()} {}
+  memory_lock(std::shared_ptr<space> in, std::string name, const core::lock_kind& kind)
+      : space_{std::move(in)}, name_{std::move(name)}, kind_{kind}, entry_{open_entry()} {}
 
   std::unique_ptr<attempt> begin(attempt_spec what) override;
 
@@ -89,75 +64,82 @@ class memory_lock final : public store_lock {
 
   void extend(const core::owner_id& id, fencing_token token, core::duration ttl, core::time_point,
               caller&, on_renewal done) override {
-    done(extend_now(id, token, ttl));
+    done(extend_now(id, token, ttl, false));
+  }
+
+  void downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
+                 core::time_point, caller&, on_renewal done) override {
+    done(extend_now(id, token, ttl, true));
   }
 
   [[nodiscard]] removal remove(const core::owner_id& id) {
     const std::lock_guard guard{space_->m};
-    if (!entry_.held(runtime::now())) return removal::gone;
-    if (entry_.id != id) return removal::taken;
-    free_it();
-    return removal::released;
+    entry_.expire(runtime::now());
+    if (entry_.release(id)) return removal::released;
+    return entry_.is_held() && !core::is_shared(kind_) ? removal::taken : removal::gone;
   }
 
   [[nodiscard]] renewal extend_now(const core::owner_id& id, fencing_token token,
-                                   core::duration ttl) {
+                                   core::duration ttl, bool downgrades) {
     const std::lock_guard guard{space_->m};
     const auto now = runtime::now();
-    if (!entry_.held(now)) return {false, loss::deleted, {}, {}, {}};
-    const auto granted = entry_.who.token;
-    const bool other_grant = token != fencing_token{} && token != granted;
-    if (entry_.id != id || other_grant) return {false, loss::taken, {}, {}, {}};
-    entry_.expires = std::max(entry_.expires, now + ttl);  // never shorter
+    entry_.expire(now);
+    auto* mine = entry_.held_by(id);
+    if (mine == nullptr) {
+      const bool taken = entry_.is_held() && !core::is_shared(kind_);
+      return {false, taken ? loss::taken : loss::deleted, {}, {}, {}};
+    }
+    const auto granted = mine->who.token;
+    if (token != fencing_token{} && token != granted) return {false, loss::taken, {}, {}, {}};
+    mine->expires = std::max(mine->expires, now + ttl);  // never shorter
+    if (downgrades) entry_.downgrade(*mine);
     return {true, loss::none, ttl, now, granted};
+  }
+
+  result<void> resize(std::uint32_t permits, core::time_point) override {
+    const std::lock_guard guard{space_->m};
+    entry_.expire(runtime::now());
+    auto free_for = kind_;
+    free_for.permits = entry_.kind().permits;  // whatever it is: that is to change
+    if (auto ok = entry_.become(free_for); !ok) return ok;
+    entry_.resize(permits);
+    return {};
   }
 
   result<lock_status> inspect(core::time_point) override {
     const std::lock_guard guard{space_->m};
-    return status_of(name_, entry_);
+    const auto now = runtime::now();
+    entry_.expire(now);
+    return entry_.status(name_, now);
   }
 
   result<void> break_with(fencing_token token, core::time_point) override {
     const std::lock_guard guard{space_->m};
-    if (!entry_.held(runtime::now())) {
+    entry_.expire(runtime::now());
+    if (!entry_.is_held()) {
       return fail(errc::not_held, "nobody holds the lock; nothing was changed");
     }
-    if (entry_.who.token != token) {
-      return fail(errc::not_held, "the lock is held with token " + to_string(entry_.who.token) +
+    const auto* one = entry_.held_with(token);
+    if (one == nullptr) {
+      return fail(errc::not_held, "the lock is held with token " + to_string(entry_.shown().token) +
                                       ", not " + to_string(token) + "; nothing was changed");
     }
-    free_it();
+    entry_.release(core::owner_id{one->id});
     return {};
   }
 
-  [[nodiscard]] static lock_status status_of(std::string name, const entry& of) {
-    lock_status status;
-    status.name = std::move(name);
-    status.waiting = of.queue.size();
-    for (std::size_t i = 0; i < std::min(of.queue.size(), waiters_shown_max); ++i)
-      status.waiters.push_back(of.queue[i].who);
-    const auto now = runtime::now();
-    if (!of.held(now)) return status;
-    status.holder = of.who;
-    status.remaining = std::chrono::duration_cast<std::chrono::milliseconds>(of.expires - now);
-    return status;
-  }
-
  private:
-  entry& open_entry() {
+  lock_entry& open_entry() {
     const std::lock_guard guard{space_->m};
     return space_->locks[name_];
-  }
-  void free_it() {
-    entry_.expires = {};
-    entry_.tell_first();
   }
 
   friend class memory_attempt;
 
   const std::shared_ptr<space> space_;
   const std::string name_;
-  entry& entry_;
+  const core::lock_kind kind_;
+  lock_entry& entry_;
 };
 
 class memory_attempt final : public attempt {
@@ -190,53 +172,52 @@ class memory_attempt final : public attempt {
   void withdraw(core::time_point, caller&, on_removal done) override {
     {
       const std::lock_guard guard{lock_.space_->m};
-      const auto place = entry_.place_of(id_);
-      if (place != entry_.queue.end()) entry_.queue.erase(place);
-      entry_.tell_first();
+      entry_.leave(id_);
     }
     done(lock_.remove(id_));
   }
 
  private:
-  [[nodiscard]] core::answer ask_now() {
+  [[nodiscard]] result<core::answer> ask_now() {
     const std::lock_guard guard{lock_.space_->m};
     const auto now = runtime::now();
-    auto& queue = entry_.queue;
-    if (entry_.held(now) && entry_.id == id_) {
-      entry_.expires = std::max(entry_.expires, now + spec_.ttl);
-      return core::grant{entry_.who.token, spec_.ttl, now};
+    entry_.expire(now);
+    if (auto* mine = entry_.held_by(id_)) {
+      mine->expires = std::max(mine->expires, now + spec_.ttl);
+      return core::grant{mine->who.token, spec_.ttl, now};
     }
-    const auto place = entry_.place_of(id_);
-    const bool first = queue.empty() || place == queue.begin();
+    if (auto ok = entry_.become(lock_.kind_); !ok) return fail(std::move(ok.error()));
+    const auto units = entry_.units_of(spec_.units);
+    if (!units) return fail(units.error());
     const auto wall = runtime::wall_now();
-    if (!entry_.held(now) && first) {
-      if (place != queue.end()) queue.erase(place);
-      entry_.id = id_;
-      entry_.expires = now + spec_.ttl;
-      entry_.who = {
-          false, "localhost", runtime::process_id(), spec_.label, lock_.space_->next_token(),
-          wall,  ""};
-      return core::grant{entry_.who.token, spec_.ttl, now};
+    if (entry_.may_have(id_, *units)) {
+      const auto token = lock_.space_->next_token();
+      entry_.grant(
+          {id_,
+           now + spec_.ttl,
+           {false, "localhost", runtime::process_id(), spec_.label, token, wall, "", *units}});
+      return core::grant{token, spec_.ttl, now};
     }
-    if (place == queue.end()) {
-      queue.push_back({id_, {"localhost", runtime::process_id(), spec_.label, wall}});
+    if (spec_.may_wait && entry_.place_of(id_) == nullptr) {
+      entry_.join({id_, *units, {"localhost", runtime::process_id(), spec_.label, wall}});
     }
-    const auto left = entry_.held(now) ? entry_.expires - now : core::duration::zero();
-    return core::busy{entry_.who, left, true, ask_within};
+    const auto left = std::max(core::duration::zero(), entry_.next_expiry() - now);
+    return core::busy{entry_.shown(), left, spec_.may_wait, ask_within};
   }
 
   // A wait begins, or, without one, has ended.
   void set_wait(const std::shared_ptr<pause>& what) {
     const std::lock_guard guard{lock_.space_->m};
     wait_ = what;
-    const auto place = entry_.place_of(id_);
-    if (place != entry_.queue.end()) place->wait = what;
+    if (auto* place = entry_.place_of(id_)) place->wait = what;
     if (what && std::exchange(woken_before_, false)) what->end();
-    if (what) entry_.tell_first();
+    if (!what) return;
+    entry_.expire(runtime::now());
+    entry_.tell();
   }
 
   memory_lock& lock_;
-  entry& entry_ = lock_.entry_;
+  lock_entry& entry_ = lock_.entry_;
   const attempt_spec spec_;
   const core::owner_id id_;
   // Protected by the space's mutex.
@@ -256,10 +237,7 @@ class memory_store final : public store {
 
   result<std::shared_ptr<store_lock>> open(std::string_view name,
                                            const core::lock_kind& kind) override {
-    if (auto ok = core::check_exclusive(kind, "memory: has mutexes only so far"); !ok) {
-      return fail(std::move(ok.error()));
-    }
-    return std::make_shared<memory_lock>(space_, std::string{name});
+    return std::make_shared<memory_lock>(space_, std::string{name}, kind);
   }
 
   [[nodiscard]] std::size_t renewal_batch_max() const noexcept override {
@@ -270,7 +248,8 @@ class memory_store final : public store {
     std::vector<renewal> all;
     all.reserve(leases.size());
     for (const auto& one : leases) {
-      all.push_back(static_cast<memory_lock*>(one.lock)->extend_now(one.id, one.token, one.ttl));
+      all.push_back(
+          static_cast<memory_lock*>(one.lock)->extend_now(one.id, one.token, one.ttl, false));
     }
     done(std::move(all));
   }
@@ -278,9 +257,11 @@ class memory_store final : public store {
   result<std::vector<lock_status>> list(std::string_view pattern, core::duration) override {
     std::vector<lock_status> all;
     const std::lock_guard guard{space_->m};
-    for (const auto& [name, one] : space_->locks) {
+    const auto now = runtime::now();
+    for (auto& [name, one] : space_->locks) {
       if (!glob_matches(pattern, name)) continue;
-      auto status = memory_lock::status_of(name, one);
+      one.expire(now);
+      auto status = one.status(name, now);
       if (status.holder) all.push_back(std::move(status));
     }
     return all;

@@ -176,6 +176,28 @@ std::optional<queue_entry> queue_entry::parse(std::string_view text) {
   return entry;
 }
 
+std::string_view kind_name(core::lock_kind::form of) noexcept {
+  switch (of) {
+    case core::lock_kind::form::exclusive:
+      break;
+    case core::lock_kind::form::shared:
+      return "shared";
+    case core::lock_kind::form::permits:
+      return "permits";
+  }
+  return {};
+}
+
+lock_status::form kind_called(std::string_view name) noexcept {
+  if (name == kind_name(core::lock_kind::form::shared)) return lock_status::form::shared_mutex;
+  if (name == kind_name(core::lock_kind::form::permits)) return lock_status::form::semaphore;
+  return lock_status::form::mutex;
+}
+
+std::string units_wanted(const core::lock_kind& kind, std::uint32_t units) {
+  return std::string{kind_name(kind.what)} + '=' + std::to_string(units) + ';';
+}
+
 std::string describe_holder(std::string_view host, std::int64_t pid, std::string_view label) {
   std::string text = "host=";
   append_field(text, host);

@@ -3,6 +3,7 @@
 //   <prefix><name>            the lock, a plain string with a TTL, so that every client that uses
 //                             SET NX PX on the same key excludes us and we them:
 //                             <32 hex>;holdfast=1;token=…;since=<ms>;host=…;pid=…;label=…
+//                             A lock that several may hold is a hash (scripts/parts/shares.lua).
 //   holdfast:{<tag>}:slot     a hash without TTL, one for each of the 16,384 hash slots of a
 //                             cluster, whatever the number of locks: `layout`, the newest layout
 //                             that wrote here, and `token`, the last token granted. <tag> is a
@@ -27,6 +28,7 @@
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>
 
+#include "core/lock_kind.hpp"
 #include "core/types.hpp"
 
 namespace holdfast::stores::redis {
@@ -58,6 +60,7 @@ struct lock_keys {
 
 // Who waits, as it stands in the queue; read by parts/hand_over.lua by the positions of its fields:
 // "id;claim TTL, ms;block;layout;inbox;joined, ms;holder", fixed in width but for the last.
+// For a lock that several may hold, block is 0 and the holder's text begins with units_wanted().
 struct queue_entry {
   core::owner_id id;
   std::chrono::milliseconds claim{};
@@ -70,6 +73,11 @@ struct queue_entry {
   // Nothing if it was not written so.
   [[nodiscard]] static std::optional<queue_entry> parse(std::string_view text);
 };
+// "shared=1;": what a waiter wants of which kind of lock.
+[[nodiscard]] std::string units_wanted(const core::lock_kind& kind, std::uint32_t units);
+// As the scripts call it; empty for a mutex, which they have no name for.
+[[nodiscard]] std::string_view kind_name(core::lock_kind::form of) noexcept;
+[[nodiscard]] lock_status::form kind_called(std::string_view name) noexcept;
 // `holder` as describe_holder() wrote it; since when by the waiter's wall clock.
 [[nodiscard]] waiter describe_waiter(std::string_view holder, std::chrono::milliseconds since);
 inline constexpr std::string_view inbox_prefix = "holdfast:inbox:";

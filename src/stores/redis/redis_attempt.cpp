@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "core/planted.hpp"
@@ -66,27 +67,35 @@ void redis_attempt::send() {
 }
 
 void redis_attempt::join() {
+  const bool shared = core::is_shared(lock_.kind());
+  const auto wanted = shared ? units_wanted(lock_.kind(), spec_.units) : std::string{};
   entry_ = queue_entry{id_,
                        std::chrono::ceil<std::chrono::milliseconds>(spec_.claim_ttl),
-                       spec_.block,
+                       shared ? 0 : spec_.block,
                        on_.grants.name(),
                        runtime::wall_ms(),
-                       holder_}
+                       wanted + holder_}
                .text();
   on_.grants.expect(id_);
 }
 
 void redis_attempt::send_behind_releases() {
   const auto ttl = milliseconds_text(spec_.ttl);
-  const auto block = std::to_string(spec_.block);
+  const auto& kind = lock_.kind();
+  const bool shared = core::is_shared(kind);
+  const auto amount = std::to_string(shared ? spec_.units : spec_.block);
   static const auto written = std::to_string(layout_written);
   static const auto readable = std::to_string(layout_readable_max);
   const std::string_view entry = joining_ ? entry_ : std::string_view{};
-  const std::array<std::string_view, 8> args{id_.text(), ttl,   written,           readable,
-                                             holder_,    entry, queue_entries_max, block};
+  const std::array<std::string_view, 10> all{id_.text(),        ttl,     written,
+                                             readable,          holder_, entry,
+                                             queue_entries_max, amount,  kind_name(kind.what),
+                                             lock_.capacity()};
+  const auto& script = shared ? scripts::share_acquire : scripts::acquire;
+  const auto args = std::span{all}.first(shared ? all.size() : all.size() - 2);
   ++asks_;
   counted_from_ = runtime::now();
-  on_.calls.run({scripts::acquire, lock_.keys(), args}, until_, releases_.last, *by_,
+  on_.calls.run({script, lock_.keys(), args}, until_, releases_.last, *by_,
                 [this](result<reply> answered, const sent_position& sent) {
                   if (answered) return read(**answered);
                   if (answered.error().code == errc::outcome_unknown) {
@@ -213,9 +222,11 @@ void redis_attempt::woken(std::optional<grant_message> sent) {
 }
 
 std::optional<core::grant> redis_attempt::accept(const grant_message& sent) const {
-  auto granted = place_.accept(sent.token, sent.claim, sent.block);
+  // A grant by units says 0.
+  const auto block = std::max<std::uint64_t>(1, sent.block);
+  auto granted = place_.accept(sent.token, sent.claim, block);
   if (!granted && planted(planted_bug::stale_grants)) {
-    granted = place_.accept(fencing_token{~std::uint64_t{0}}, sent.claim, sent.block);
+    granted = place_.accept(fencing_token{~std::uint64_t{0}}, sent.claim, block);
     granted->token = sent.token;
   }
   if (granted && planted(planted_bug::early_count)) granted->counted_from = runtime::now();

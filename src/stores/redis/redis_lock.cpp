@@ -15,8 +15,15 @@
 
 namespace holdfast::stores::redis {
 
-redis_lock::redis_lock(std::shared_ptr<server> on, std::string key)
-    : server_{std::move(on)}, keys_{std::move(key)} {}
+redis_lock::redis_lock(std::shared_ptr<server> on, std::string key, const core::lock_kind& kind)
+    : server_{std::move(on)},
+      keys_{std::move(key)},
+      kind_{kind},
+      capacity_{core::capacity_of(kind) > 0 ? std::to_string(core::capacity_of(kind)) : ""} {}
+
+std::string redis_lock::renewed_as(const core::owner_id& id) const {
+  return (core::is_shared(kind_) ? "#" : "") + std::string{id.text()};
+}
 
 std::array<std::string_view, 4> redis_lock::keys() const noexcept {
   return {keys_.lock, keys_.slot, keys_.queue, keys_.waiters};
@@ -24,6 +31,12 @@ std::array<std::string_view, 4> redis_lock::keys() const noexcept {
 
 script_call redis_lock::release_script(std::string_view whose, std::string_view entry,
                                        std::string_view spared) const {
+  // Other clients do not know these locks: there is nobody to leave room for.
+  if (core::is_shared(kind_)) {
+    const std::array<std::string_view, 5> args{whose, entry, spared, kind_name(kind_.what),
+                                               capacity_};
+    return {scripts::share_release, keys(), args};
+  }
   if (!server_->share_with_foreign) {
     const std::array<std::string_view, 3> args{whose, entry, spared};
     return {scripts::release, keys(), args};
@@ -175,7 +188,8 @@ void redis_lock::extend(const core::owner_id& id, fencing_token token, core::dur
   const auto ttl_text = milliseconds_text(ttl);
   const auto token_text = to_string(token);
   const std::array<std::string_view, 1> one{keys_.lock};
-  const std::array<std::string_view, 3> args{id.text(), ttl_text, token_text};
+  const auto whose = renewed_as(id);
+  const std::array<std::string_view, 3> args{whose, ttl_text, token_text};
   const auto counted_from = runtime::now();
   server_->calls.run({scripts::renew, one, args}, until, pending_releases().last, by,
                      [node = server_->calls.node(), ttl, counted_from, done = std::move(done)](
@@ -185,6 +199,45 @@ void redis_lock::extend(const core::owner_id& id, fencing_token token, core::dur
                        if (fields.size() < 3) return done(fail(strange_answer(node)));
                        done(read_renewal(*fields[2], ttl, counted_from));
                      });
+}
+
+void redis_lock::downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
+                           core::time_point until, caller& by, on_renewal done) {
+  const auto ttl_text = milliseconds_text(ttl);
+  const auto token_text = to_string(token);
+  const std::array<std::string_view, 3> args{id.text(), ttl_text, token_text};
+  downgrade({scripts::share_downgrade, keys(), args}, 0, ttl, until, by, std::move(done));
+}
+
+void redis_lock::downgrade(script_call script, int calls, core::duration ttl,
+                           core::time_point until, caller& by, on_renewal done) {
+  const auto counted_from = runtime::now();
+  server_->calls.run(script, until, pending_releases().last, by,
+                     [this, script, calls, ttl, until, &by, counted_from, done = std::move(done)](
+                         result<reply> answer, const auto&) {
+                       if (!answer) return done(fail(std::move(answer.error())));
+                       const auto fields = elements_of(**answer);
+                       if (fields.size() < 2)
+                         return done(fail(strange_answer(server_->calls.node())));
+                       if (fields[1]->integer == 1 && calls < hand_over_calls_max) {
+                         return downgrade(script, calls + 1, ttl, until, by, done);
+                       }
+                       done(read_renewal(*fields[0], ttl, counted_from));
+                     });
+}
+
+result<void> redis_lock::resize(std::uint32_t permits, core::time_point until) {
+  const auto text = std::to_string(permits);
+  const std::array<std::string_view, 1> args{text};
+  for (int i = 0; i < hand_over_calls_max; ++i) {
+    auto answer = wait_here<result<reply>>([&](auto& by, auto done) {
+      server_->calls.run({scripts::share_resize, keys(), args}, until, {}, by,
+                         [done](auto said, const auto&) { done(std::move(said)); });
+    });
+    if (!answer) return fail(std::move(answer.error()));
+    if (resize_reply{(*answer)->integer} != resize_reply::unfinished) break;
+  }
+  return {};
 }
 
 result<lock_status> redis_lock::inspect(core::time_point until) {
@@ -224,6 +277,30 @@ result<void> redis_lock::break_with(fencing_token token, core::time_point until)
                                   text + "; nothing was changed");
 }
 
+namespace {
+
+// What inspect.lua says of a lock that several may hold.
+result<void> read_shares(reply_elements said, lock_status& to) {
+  constexpr std::size_t before_holders = 5;
+  if (said.size() < before_holders) return {};
+  to.kind = kind_called(text_of(*said[0]));
+  to.capacity = static_cast<std::uint32_t>(said[1]->integer);
+  to.units_in_use = static_cast<std::uint32_t>(said[2]->integer);
+  to.holding = static_cast<std::size_t>(said[3]->integer);
+  for (std::size_t i = before_holders; i + 1 < said.size(); i += 2) {
+    auto one = parse_holder(text_of(*said[i + 1]));
+    if (!one) return fail(std::move(one.error()));
+    one->units = static_cast<std::uint32_t>(read_number(text_of(*said[i])));
+    to.holders.push_back(std::move(*one));
+  }
+  if (to.holders.empty()) return {};
+  to.holder = to.holders.front();
+  to.remaining = std::chrono::milliseconds{said[4]->integer};
+  return {};
+}
+
+}  // namespace
+
 result<lock_status> read_status(std::string name, reply_elements said) {
   const auto& value = *said[0];
   const auto& pttl = *said[1];
@@ -235,6 +312,10 @@ result<lock_status> read_status(std::string name, reply_elements said) {
       status.waiters.push_back(describe_waiter(entry->holder, entry->joined));
     }
   }
+  if (value.type == reply_kind::array) {
+    if (auto ok = read_shares(elements_of(value), status); !ok) return fail(std::move(ok.error()));
+    return status;
+  }
   if (value.type != reply_kind::text) {
     constexpr long long no_such_key = -2;
     if (pttl.integer == no_such_key) return status;
@@ -244,6 +325,9 @@ result<lock_status> read_status(std::string name, reply_elements said) {
   }
   auto holder = parse_holder(text_of(value));
   if (!holder) return fail(std::move(holder.error()));
+  status.units_in_use = 1;
+  status.holding = 1;
+  status.holders.push_back(*holder);
   status.holder = std::move(*holder);
   if (const auto left = read_pttl(pttl)) {
     status.remaining = std::chrono::duration_cast<std::chrono::milliseconds>(*left);

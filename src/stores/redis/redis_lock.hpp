@@ -16,7 +16,7 @@ namespace holdfast::stores::redis {
 
 class redis_lock final : public store_lock, public std::enable_shared_from_this<redis_lock> {
  public:
-  redis_lock(std::shared_ptr<server> on, std::string key);
+  redis_lock(std::shared_ptr<server> on, std::string key, const core::lock_kind& kind = {});
 
   std::unique_ptr<attempt> begin(attempt_spec what) override;
   void release(const core::owner_id& id, core::time_point until, caller& by,
@@ -27,6 +27,9 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   void give_back(const core::owner_id& id, fencing_token token, core::time_point give_up) noexcept;
   void extend(const core::owner_id& id, fencing_token token, core::duration ttl,
               core::time_point until, caller& by, on_renewal done) override;
+  void downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
+                 core::time_point until, caller& by, on_renewal done) override;
+  result<void> resize(std::uint32_t permits, core::time_point until) override;
   result<lock_status> inspect(core::time_point until) override;
   result<void> break_with(fencing_token token, core::time_point until) override;
 
@@ -34,6 +37,11 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   [[nodiscard]] server& on() const noexcept { return *server_; }
   [[nodiscard]] const std::string& key() const noexcept { return keys_.lock; }
   [[nodiscard]] std::array<std::string_view, 4> keys() const noexcept;
+  [[nodiscard]] const core::lock_kind& kind() const noexcept { return kind_; }
+  // How many units there are, as scripts are told; empty if that is not known.
+  [[nodiscard]] const std::string& capacity() const noexcept { return capacity_; }
+  // How renew.lua is told whose lease it is.
+  [[nodiscard]] std::string renewed_as(const core::owner_id& id) const;
   // `whose`: how the value of the lock begins that is given back: an owner's id, or a grant's.
   // `entry`: the attempt's place in the queue, to be left; empty if it never joined. `spared`: how
   // the value of a lock begins that is to be left alone; empty: none.
@@ -56,8 +64,14 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   void on_release_reply(const std::shared_ptr<posted_release>& what, const result<reply>& answer);
   void release_over(posted_release& what, const failure* why);
 
+  // Asks again until all waiters that are gone are passed over.
+  void downgrade(script_call script, int calls, core::duration ttl, core::time_point until,
+                 caller& by, on_renewal done);
+
   const std::shared_ptr<server> server_;
   const lock_keys keys_;
+  const core::lock_kind kind_;
+  const std::string capacity_;
 
   std::mutex m_;
   // Protected by m_.

@@ -30,14 +30,13 @@ class redis_store final : public store {
 
   result<std::shared_ptr<store_lock>> open(std::string_view name,
                                            const core::lock_kind& kind) override {
-    if (auto ok = core::check_exclusive(kind, "a Redis server has mutexes only so far"); !ok) {
-      return fail(std::move(ok.error()));
-    }
     auto key = server_->prefix + std::string{name};
     if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
-    auto lock = locks_.find(key);
-    if (!lock) locks_.put(key, lock = std::make_shared<redis_lock>(server_, key));
+    const auto called =
+        std::string{kind_name(kind.what)} + std::to_string(kind.permits) + ';' + key;
+    auto lock = locks_.find(called);
+    if (!lock) locks_.put(called, lock = std::make_shared<redis_lock>(server_, key, kind));
     return lock;
   }
 
@@ -59,6 +58,9 @@ class redis_store final : public store {
   void ask_renewals(const std::shared_ptr<renewing>& what);
   [[nodiscard]] result<std::vector<renewal>> read_renewals(const renewing& what,
                                                            const reply_value& answer);
+  // Of the keys of one type.
+  result<void> walk(std::string_view match, std::string_view type, core::duration timeout,
+                    std::vector<lock_status>& to);
   result<void> append_statuses(std::span<const std::string> keys, core::time_point until,
                                std::vector<lock_status>& to);
 
@@ -86,16 +88,20 @@ void redis_store::renew(std::vector<held> leases, core::time_point until, caller
   std::vector<std::string_view> keys;
   std::vector<std::string> ttls;
   std::vector<std::string> tokens;
+  std::vector<std::string> ids;
   std::vector<std::string_view> args;
   keys.reserve(leases.size());
   ttls.reserve(leases.size());
   tokens.reserve(leases.size());
+  ids.reserve(leases.size());
   args.reserve(3 * leases.size());
   for (const auto& one : leases) {
-    keys.push_back(static_cast<redis_lock*>(one.lock)->key());
+    const auto& lock = *static_cast<redis_lock*>(one.lock);
+    keys.push_back(lock.key());
+    ids.push_back(lock.renewed_as(one.id));
     ttls.push_back(milliseconds_text(one.ttl));
     tokens.push_back(to_string(one.token));
-    args.push_back(one.id.text());
+    args.push_back(ids.back());
     args.push_back(ttls.back());
     args.push_back(tokens.back());
   }
@@ -167,13 +173,11 @@ result<void> redis_store::append_statuses(std::span<const std::string> keys, cor
   return {};
 }
 
-result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
-                                                   core::duration timeout) {
-  std::vector<lock_status> all;
+result<void> redis_store::walk(std::string_view match, std::string_view type,
+                               core::duration timeout, std::vector<lock_status>& to) {
   std::string cursor = "0";
-  const auto match = scan_pattern(server_->prefix, pattern);
   do {
-    const auto scan = scan_step(cursor, match);
+    const auto scan = scan_step(cursor, match, type);
     const auto until = core::after(runtime::now(), timeout);
     auto answer = wait_here<result<reply>>([&](auto& by, auto done) {
       server_->calls.look(scan.bytes(), until, by, std::move(done));
@@ -185,9 +189,20 @@ result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
     std::vector<std::string> keys;
     for (const auto* one : elements_of(*fields[1]))
       keys.emplace_back(text_of(*one));
-    if (auto ok = append_statuses(keys, core::after(runtime::now(), timeout), all); !ok)
+    if (auto ok = append_statuses(keys, core::after(runtime::now(), timeout), to); !ok)
       return fail(std::move(ok.error()));
-  } while (cursor != "0" && all.size() < listed_max);
+  } while (cursor != "0" && to.size() < listed_max);
+  return {};
+}
+
+result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
+                                                   core::duration timeout) {
+  std::vector<lock_status> all;
+  const auto match = scan_pattern(server_->prefix, pattern);
+  // Mutexes, and what several may hold.
+  for (const std::string_view type : {"string", "hash"}) {
+    if (auto ok = walk(match, type, timeout, all); !ok) return fail(std::move(ok.error()));
+  }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   // SCAN may give a key twice.
   all.erase(std::unique(all.begin(), all.end(),

@@ -22,7 +22,10 @@ enum class release_reply : long long {
 // The first element of what break.lua gives.
 enum class break_reply : long long { held_otherwise = -1, not_held = 0, broken = 1 };
 
-// For each lease that renew.lua did not extend.
+// What share_resize.lua gives.
+enum class resize_reply : long long { done = 1, unfinished = 2 };
+
+// For each lease that renew.lua, or share_downgrade.lua, did not extend.
 enum class renew_reply : long long { taken = -1, gone = 0 };
 
 // Calls it takes to pass over a full queue of dead entries, five hundred at a time, and some.

@@ -54,11 +54,11 @@ std::string scan_pattern(std::string_view prefix, std::string_view pattern) {
   return match;
 }
 
-command scan_step(std::string_view cursor, std::string_view match) {
+command scan_step(std::string_view cursor, std::string_view match, std::string_view type) {
   constexpr long long keys_looked_at = 500;  // so that no step stops the server
   command scan{8};
   scan.arg("SCAN").arg(cursor).arg("MATCH").arg(match);
-  scan.arg("COUNT").arg(keys_looked_at).arg("TYPE").arg("string");
+  scan.arg("COUNT").arg(keys_looked_at).arg("TYPE").arg(type);
   return scan;
 }
 

@@ -34,7 +34,8 @@ namespace holdfast::stores::redis {
 inline constexpr std::size_t listed_max = 10'000;
 // For SCAN: the prefix is literal text, the rest a pattern.
 [[nodiscard]] std::string scan_pattern(std::string_view prefix, std::string_view pattern);
-// One step of a walk through the strings that match.
-[[nodiscard]] command scan_step(std::string_view cursor, std::string_view match);
+// One step of a walk through the keys of this type that match.
+[[nodiscard]] command scan_step(std::string_view cursor, std::string_view match,
+                                std::string_view type = "string");
 
 }  // namespace holdfast::stores::redis

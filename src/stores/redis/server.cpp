@@ -163,7 +163,10 @@ bool server::sweep() {
 
 // Granted to an attempt that nobody here knows any more.
 void server::give_back(const grant_message& grant) {
-  const auto lock = std::make_shared<redis_lock>(shared_from_this(), grant.key);
+  // A grant of units says so by a block of 0.
+  core::lock_kind kind;
+  if (grant.block == 0) kind.what = core::lock_kind::form::permits;
+  const auto lock = std::make_shared<redis_lock>(shared_from_this(), grant.key, kind);
   lock->give_back(grant.id, grant.token, core::after(runtime::now(), stray_patience));
 }
 

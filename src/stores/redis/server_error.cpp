@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <holdfast/status.hpp>
 
@@ -45,7 +48,8 @@ constexpr std::array rules{
     rule{"NOREPLICAS", errc::read_only, "the server refuses writes: too few replicas"},
     rule{"MASTERDOWN", errc::read_only, "the server is a replica that lost its master"},
     rule{"WRONGTYPE", errc::wrong_type,
-         "the lock's key holds something that is not a lock: choose another name or a prefix"},
+         "the lock's key holds something that is not a lock of this kind: choose another name or a "
+         "prefix"},
     rule{"MOVED", errc::moved, "the key lives on another node: this server is part of a cluster"},
     rule{"ASK", errc::moved, "the key is moving to another node: this server is part of a cluster"},
     rule{"CLUSTERDOWN", errc::store_unreachable, "the cluster is down"},
@@ -55,6 +59,49 @@ constexpr std::array rules{
     rule{"ERR unknown command", errc::incompatible,
          "the server lacks a command that locking needs: Redis 6.0 or newer is required"},
 };
+
+// The two words that follow `word` in what a script of ours said; nothing if it did not say that.
+std::optional<std::vector<std::string>> said_after(std::string_view said, std::string_view word) {
+  const auto at = said.find(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  said.remove_prefix(at + word.size());
+  std::vector<std::string> words(2);
+  for (auto& one : words) {
+    said.remove_prefix(std::min(said.find_first_not_of(' '), said.size()));
+    one = escape(said.substr(0, std::min<std::size_t>(said.find(' '), 16)));
+    said.remove_prefix(std::min(said.find(' '), said.size()));
+  }
+  return words;
+}
+
+// Locks that several may hold: the name, or how many there are, is a matter of dispute.
+std::optional<failure> kind_error(std::string_view said, const std::string& node) {
+  const auto is_called = [&](std::string_view what) {
+    return failure{errc::wrong_type,
+                   "the name is in use for " + std::string{what} + " (" + node +
+                       "): a name stands for one kind of lock at a time; choose another one",
+                   {}};
+  };
+  if (const auto kind = said_after(said, "HOLDFAST_KIND")) {
+    if (kind->front().empty()) return is_called("a mutex, or for something that is not a lock");
+    return is_called(kind->front() == "shared" ? "a shared_mutex" : "a semaphore");
+  }
+  if (const auto units = said_after(said, "HOLDFAST_CAPACITY")) {
+    return failure{errc::invalid_argument,
+                   "the semaphore is in use with " + units->front() + " permits, not " +
+                       units->back() +
+                       ": its users must all name that number, or one of them sets it for "
+                       "all by resize()",
+                   {}};
+  }
+  if (const auto units = said_after(said, "HOLDFAST_UNITS")) {
+    return failure{
+        errc::invalid_argument,
+        "more permits are asked for than the " + units->front() + " that the semaphore has",
+        {}};
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -90,6 +137,10 @@ failure translate_error(std::string_view said, const std::string& node) {
     return {errc::overloaded,
             "too many wait for this lock already: its queue is full (" + node + ")",
             {{node, shown}}};
+  }
+  if (auto refused = kind_error(said, node)) {
+    refused->nodes = {{node, shown}};
+    return std::move(*refused);
   }
   for (const auto& one : rules) {
     const bool direct = said.starts_with(one.starts);

@@ -1,6 +1,8 @@
 // Holds a lock and tells what it sees, so that a test can stop, kill and question a holder.
 //
-//   holder URL NAME TTL_MS
+//   holder URL NAME TTL_MS [shared | PERMITS/OF]
+//
+// A mutex, unless it says otherwise: a reader of a shared_mutex, or so many permits of a semaphore.
 //
 // Prints, one line each, with a CLOCK_BOOTTIME stamp in nanoseconds last:
 //   asking STAMP            before it acquires
@@ -33,11 +35,23 @@ std::string outcome(const holdfast::result<void>& of) {
   return of.error().code == holdfast::errc::lease_lost ? "lease_lost" : of.error().message;
 }
 
-int hold(const std::string& url, const std::string& name, holdfast::lock_options options) {
+holdfast::lease acquire(holdfast::client& client, const std::string& name,
+                        const std::string& what) {
+  if (what.empty()) return client.mutex(name).acquire();
+  if (what == "shared") return client.shared_mutex(name).acquire_shared();
+  const auto slash = what.find('/');
+  const auto number = [](const std::string& text) {
+    return static_cast<std::uint32_t>(std::stoul(text));
+  };
+  return client.semaphore(name, number(what.substr(slash + 1)))
+      .acquire(number(what.substr(0, slash)));
+}
+
+int hold(const std::string& url, const std::string& name, const std::string& what,
+         holdfast::lock_options options) {
   holdfast::client client = holdfast::test::open_client(url, {.lock = std::move(options)});
-  holdfast::mutex mutex = client.mutex(name);
   say("asking");
-  holdfast::lease lease = mutex.acquire();
+  holdfast::lease lease = acquire(client, name, what);
   say("held " + to_string(lease.token()));
   const std::stop_callback<std::function<void()>> when_lost{
       lease.lost(), [&] { say("lost " + std::string{holdfast::to_string(lease.why_lost())}); }};
@@ -57,7 +71,7 @@ int main(int argc, char** argv) {
     holdfast::lock_options options;
     options.ttl = std::chrono::milliseconds{std::stoll(argv[3])};
     options.label = "holder";
-    return hold(argv[1], argv[2], std::move(options));
+    return hold(argv[1], argv[2], argc > 4 ? argv[4] : "", std::move(options));
   } catch (const std::exception& e) {
     say("error " + std::string{e.what()});
     return 1;

@@ -3,22 +3,54 @@
 -- longer one.
 --
 -- KEYS  the locks
--- ARGV  for each lock in order: owner id, TTL in ms (positive), and its token, which is any of the
---       grant's block: hand-over within a process uses the later ones; 0: whatever it is
+-- ARGV  for each lock in order: owner id, with # before it if the lock is one that several may hold
+--       (parts/shares.lua); TTL in ms (positive); and its token, which is any of the grant's block:
+--       hand-over within a process uses the later ones; 0: whatever it is
 -- Gives {seconds, microseconds of the server's clock, then for each lock:
 --       its token (a string) extended, and for token 0 the last of the block, which no thread of
 --       the former holder was given before its own; 0 nobody holds it; -1 somebody or something
 --       else does, or the owner by another grant}
--- Cost  three commands for each lock, one round trip for all of them.
+-- Cost  three commands for each lock, four if several may hold it; one round trip for all of them.
 local time = redis.call('TIME')
 local answer = {time[1], time[2]}
+local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- A holder's field, whose expiry is beside its units. Short of memory a server refuses what sets,
+-- but not after something that takes away: so that comes first, of a field that there never is.
+local function renew_share(key, id, ttl, given)
+  local field = redis.pcall('HGET', key, id)
+  local expiry, units, text = string.match(type(field) == 'string' and field or '',
+    '^(%d+);(%d+);(.*)$')
+  expiry = tonumber(expiry)
+  if not expiry or expiry <= ms then
+    return 0
+  end
+  local token = string.match(text, ';token=(%d+);')
+  if given ~= '0' and given ~= token then
+    return -1
+  end
+  if expiry < ms + ttl then
+    redis.call('HDEL', key, '#')
+    redis.call('HSET', key, id, ms + ttl .. ';' .. units .. ';' .. text)
+  end
+  -- One whose capacity a person has set does not expire.
+  local left = redis.call('PTTL', key)
+  if left >= 0 and left < ttl then
+    redis.call('PEXPIRE', key, ttl)
+  end
+  return token
+end
+
 for i, key in ipairs(KEYS) do
   local id, ttl, given = ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), ARGV[3 * i]
   if not ttl or ttl <= 0 then
     return redis.error_reply('ERR renewing needs a positive TTL')
   end
-  local held = redis.pcall('GET', key)
-  if not held then
+  local shared = string.sub(id, 1, 1) == '#'
+  local held = not shared and redis.pcall('GET', key)
+  if shared then
+    answer[i + 2] = renew_share(key, string.sub(id, 2), ttl, given)
+  elseif not held then
     answer[i + 2] = 0
   elseif type(held) ~= 'string' or string.sub(held, 1, 33) ~= id .. ';' then
     answer[i + 2] = -1

@@ -79,7 +79,7 @@ class interrupter {
 
 }  // namespace
 
-acquisition acquire(client& client, mutex& lock, const acquire_options& options,
+acquisition acquire(client& client, chosen_lock& lock, const acquire_options& options,
                     signal_queue& signals) {
   interrupter interrupts{signals};
   acquisition got;

@@ -10,6 +10,7 @@
 #include <holdfast/lease.hpp>
 
 #include "common_options.hpp"
+#include "lock_choice.hpp"
 #include "signals.hpp"
 
 namespace holdfast::cli {
@@ -21,7 +22,7 @@ struct acquisition {
 
 // Waits up to options.wait (zero: asks once). Reads `signals` meanwhile. Says on stderr what it
 // waits for, unless it is to be quiet. Throws holdfast::error.
-[[nodiscard]] acquisition acquire(client& client, mutex& lock, const acquire_options& options,
+[[nodiscard]] acquisition acquire(client& client, chosen_lock& lock, const acquire_options& options,
                                   signal_queue& signals);
 
 // The client for a verb that waits for a lock: it waits through outages of the store for as long as

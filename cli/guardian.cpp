@@ -227,7 +227,8 @@ void guardian::arm_timer() const {
 void guardian::give_back() const noexcept {
   try {
     client store{command_.store};
-    mutex lock = store.mutex(command_.lock_name, {.ttl = release_ttl, .renew = false});
+    chosen_lock lock{
+        store, command_.lock_name, command_.choice, {.ttl = release_ttl, .renew = false}};
     lease held =
         lock.adopt({.name = command_.lock_name, .owner = owner_, .token = fencing_token{token_}});
     static_cast<void>(held.release());

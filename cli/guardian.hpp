@@ -11,6 +11,7 @@
 
 #include "guard_plan.hpp"
 #include "guard_protocol.hpp"
+#include "lock_choice.hpp"
 #include "signals.hpp"
 #include "terminal.hpp"
 
@@ -19,6 +20,7 @@ namespace holdfast::cli {
 struct guarded_command {
   std::vector<std::string> argv{};
   std::string lock_name{};
+  lock_choice choice{};
   std::string store{};
   bool keeps_password = false;  ///< in its HOLDFAST_STORE
 };

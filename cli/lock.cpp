@@ -74,9 +74,10 @@ int lock_it(const lock_verb_options& options, invocation& job) {
   const terminal tty;
   client store{options.target.store, settings_for(options.acquire)};
   if (waits_for_itself(store, options.target.name)) return exit_code::usage;
-  mutex lock =
-      store.mutex(options.target.name,
-                  {.ttl = options.acquire.ttl, .renew = false, .label = options.acquire.label});
+  chosen_lock lock{store,
+                   options.target.name,
+                   lock_choice{},
+                   {.ttl = options.acquire.ttl, .renew = false, .label = options.acquire.label}};
   acquisition got = acquire(store, lock, options.acquire, signals);
   if (got.interrupted_by != 0) {
     if (is_from_keyboard(got.interrupted_by) && tty.ours()) job.dies_of = {got.interrupted_by};

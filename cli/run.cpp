@@ -15,6 +15,7 @@
 #include "common_options.hpp"
 #include "duration.hpp"
 #include "guard_link.hpp"
+#include "lock_choice.hpp"
 #include "once.hpp"
 #include "say.hpp"
 #include "signals.hpp"
@@ -29,6 +30,7 @@ constexpr const char* examples = R"end(Examples:
   holdfast run deploy --wait 0 --label "$USER" -- make deploy || echo "exit $?"
   holdfast run import --ttl 10s --max-hold 1h -- ./import --all
   HOLDFAST_STORE=redis://:secret@db1 holdfast run migrate -- ./migrate
+  holdfast run encoders --permits 1/4 -- ./encode video.mkv
   holdfast run backup --wait 0 --busy-exit 0 --once "$(date +%F)" --at-least 1m -- ./backup
 
 The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN, and HOLDFAST_STORE without its password. It runs
@@ -41,6 +43,7 @@ the credentials, 74 no answer came, 64 usage, 70 internal.)end";
 
 struct run_options {
   target_options target{};
+  lock_choice choice{};
   acquire_options acquire{};
   std::chrono::milliseconds max_hold{0};
   std::chrono::milliseconds at_least{0};
@@ -102,7 +105,8 @@ int run(const run_options& options, invocation& job) {
   signal_queue signals{
       inherited, {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP}};
   terminal tty;
-  guard_link guard{{job.command, options.target.name, options.target.store, options.keep_password},
+  guard_link guard{{job.command, options.target.name, options.choice, options.target.store,
+                    options.keep_password},
                    inherited,
                    tty};
   ::signal(SIGPIPE, SIG_IGN);
@@ -111,10 +115,13 @@ int run(const run_options& options, invocation& job) {
   const hold_timing timing{options.acquire.ttl};
   client store{options.target.store, settings_for(options.acquire)};
   if (waits_for_itself(store, options.target.name)) return exit_code::usage;
-  mutex lock = store.mutex(options.target.name, {.ttl = timing.ttl,
-                                                 .margin = timing.margin,
-                                                 .max_hold = options.max_hold,
-                                                 .label = options.acquire.label});
+  chosen_lock lock{store,
+                   options.target.name,
+                   options.choice,
+                   {.ttl = timing.ttl,
+                    .margin = timing.margin,
+                    .max_hold = options.max_hold,
+                    .label = options.acquire.label}};
   acquisition got = acquire(store, lock, options.acquire, signals);
   if (got.interrupted_by != 0) {
     if (is_from_keyboard(got.interrupted_by) && tty.ours()) job.dies_of = {got.interrupted_by};
@@ -145,6 +152,7 @@ void add_run(CLI::App& app, invocation& job) {
   auto options = std::make_shared<run_options>();
   CLI::App* verb = app.add_subcommand("run", "Run a command while holding a lock");
   add_name(*verb, options->target);
+  add_lock_choice(*verb, options->choice);
   add_acquire(*verb, options->acquire);
   verb->add_option_function<std::string>(
           "--max-hold",

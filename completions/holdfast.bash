@@ -48,7 +48,7 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return 0
       ;;
-    --label | --owner | --token | --busy-exit | --once)
+    --label | --owner | --token | --busy-exit | --once | --permits)
       return 0
       ;;
   esac
@@ -56,7 +56,7 @@ _holdfast() {
   local words=''
   local waits='--store --password-file --ttl --wait --unreachable --quiet --label --busy-exit'
   case $verb in
-    run) words="$waits --max-hold --at-least --once --keep-password --help --" ;;
+    run) words="$waits --shared --writer --permits --max-hold --at-least --once --keep-password --help --" ;;
     lock) words="$waits --json --help" ;;
     renew) words='--store --password-file --owner --token --ttl --help' ;;
     unlock) words='--store --password-file --owner --token --help' ;;

@@ -12,6 +12,7 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/redisson.hpp>
 #include <holdfast/redlock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>

@@ -15,8 +15,9 @@
 namespace holdfast {
 
 namespace detail {
+class client_access;
 class mutex_state;
-}
+}  // namespace detail
 
 // A handle on a named lock; made by client::mutex(). Thread-safe. Cheap to copy: copies, and other
 // handles on the same name from the same client, are the same lock. Keeps its client alive.
@@ -84,6 +85,7 @@ class HOLDFAST_API mutex {
 
  private:
   friend class client;
+  friend class detail::client_access;  // makes locks of other kinds, which behave like this one
   explicit mutex(std::shared_ptr<detail::mutex_state> state) noexcept;
   bool try_lock_within(std::chrono::nanoseconds wait);
   std::shared_ptr<detail::mutex_state> state_;

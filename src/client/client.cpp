@@ -3,6 +3,7 @@
 #include <holdfast/client.hpp>
 #include <holdfast/version.hpp>
 
+#include "client/client_access.hpp"
 #include "client/client_state.hpp"
 #include "client/make_client.hpp"
 #include "client/mutex_state.hpp"
@@ -47,11 +48,6 @@ client& client::operator=(client&&) noexcept = default;
 client::~client() = default;
 
 namespace detail {
-
-class client_access {
- public:
-  static client make(std::shared_ptr<client_state> state) { return client{std::move(state)}; }
-};
 
 client make_client(std::unique_ptr<stores::store> store, client_options options) {
   value_or_throw(core::check(options));

@@ -36,6 +36,8 @@ struct lock_state {
   // Protected by m. Leases held through lock() and friends, by thread. By thread, because a holder
   // that was overtaken still calls unlock(), and that must not release its successor's lease.
   std::map<std::thread::id, lease> by_thread;
+  // Of a re-entrant lock: how often a thread holds it beyond the first time.
+  std::map<std::thread::id, unsigned> again_by_thread;
 };
 
 }  // namespace holdfast::detail

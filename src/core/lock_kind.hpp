@@ -15,9 +15,11 @@ namespace holdfast::core {
 // under one key refuses the second kind with errc::wrong_type.
 struct lock_kind {
   enum class form : std::uint8_t {
-    exclusive,  // one holder: mutex
-    shared,     // any number of readers, or one writer
-    permits,    // so many units
+    exclusive,        // one holder: mutex
+    shared,           // any number of readers, or one writer
+    permits,          // so many units
+    redisson,         // as exclusive, in the layout of Redisson's RLock: no tokens
+    redisson_fenced,  // as Redisson's RFencedLock: its tokens count 1, 2, 3
   };
   form what = form::exclusive;
   std::uint32_t permits = 0;  // of form::permits: how many there are

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "runtime/clock.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/redis_lock.hpp"
+#include "stores/redis/redisson/channel_listener.hpp"
+#include "stores/redis/redisson/hash_lock.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redis/server.hpp"
 
@@ -22,22 +25,33 @@ constexpr std::size_t renewals_per_call = 100;
 class redis_store final : public store {
  public:
   redis_store(redis_config config, std::shared_ptr<runtime::background> background)
-      : server_{std::make_shared<server>(std::move(config), std::move(background))} {}
+      : server_{std::make_shared<server>(std::move(config), background)},
+        unlock_messages_{
+            std::make_shared<redisson::channel_listener>(server_, std::move(background))} {}
 
-  ~redis_store() override { server_->close(); }
+  ~redis_store() override { close(); }
 
   void on_events(store_events events) override { server_->events = std::move(events); }
 
   result<std::shared_ptr<store_lock>> open(std::string_view name,
                                            const core::lock_kind& kind) override {
-    if (auto ok = core::check_exclusive(kind, "a Redis server has mutexes only so far"); !ok) {
-      return fail(std::move(ok.error()));
-    }
+    using form = core::lock_kind::form;
+    const bool has_tokens = kind.what == form::redisson_fenced;
+    const bool is_redissons = has_tokens || kind.what == form::redisson;
+    auto ok = core::check_exclusive(kind, "a Redis server has mutexes only so far");
+    if (!ok && !is_redissons) return fail(std::move(ok.error()));
     auto key = server_->prefix + std::string{name};
-    if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
+    if (ok = check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
-    auto lock = locks_.find(key);
-    if (!lock) locks_.put(key, lock = std::make_shared<redis_lock>(server_, key));
+    auto& known = !is_redissons ? locks_ : has_tokens ? fenced_hash_locks_ : hash_locks_;
+    auto lock = known.find(key);
+    if (lock) return lock;
+    if (is_redissons) {
+      lock = std::make_shared<redisson::hash_lock>(server_, unlock_messages_, key, has_tokens);
+    } else {
+      lock = std::make_shared<redis_lock>(server_, key);
+    }
+    known.put(key, lock);
     return lock;
   }
 
@@ -52,10 +66,16 @@ class redis_store final : public store {
 
   [[nodiscard]] guarantees describe() const override { return server_->promises; }
   void flush(core::time_point until) noexcept override { server_->flush(until); }
-  void close() noexcept override { server_->close(); }
+  void close() noexcept override {
+    server_->close();
+    unlock_messages_->close();
+  }
 
  private:
   struct renewing;
+  struct apart;
+  void renew_alike(const scripts::script& by_script, std::vector<held> leases,
+                   core::time_point until, caller& by, on_renewals done);
   void ask_renewals(const std::shared_ptr<renewing>& what);
   [[nodiscard]] result<std::vector<renewal>> read_renewals(const renewing& what,
                                                            const reply_value& answer);
@@ -63,12 +83,15 @@ class redis_store final : public store {
                                std::vector<lock_status>& to);
 
   const std::shared_ptr<server> server_;
+  const std::shared_ptr<redisson::channel_listener> unlock_messages_;
   core::clock_watch clock_;  // the renewing thread's
 
   std::mutex m_;
   // Protected by m_. Names in use, or with a release under way, which must be known to whoever
   // asks for the name next.
   core::weak_registry<redis_lock> locks_;
+  core::weak_registry<redis_lock> hash_locks_;
+  core::weak_registry<redis_lock> fenced_hash_locks_;
 };
 
 struct redis_store::renewing {
@@ -81,8 +104,55 @@ struct redis_store::renewing {
   bool again = false;
 };
 
+// A batch that takes several scripts, and so several requests.
+struct redis_store::apart {
+  on_renewals done;
+  std::vector<renewal> all;
+  std::size_t open = 0;
+  bool answered = false;
+  failure why{};
+
+  // `at`: where in the batch these are. Of those that failed while others did not, it is not known.
+  void take(const std::vector<std::size_t>& at, result<std::vector<renewal>> got) {
+    if (got) {
+      answered = true;
+      for (std::size_t i = 0; i < at.size(); ++i)
+        all[at[i]] = (*got)[i];
+    } else {
+      why = std::move(got.error());
+    }
+    if (--open > 0) return;
+    if (answered) return done(std::move(all));
+    done(fail(std::move(why)));
+  }
+};
+
 void redis_store::renew(std::vector<held> leases, core::time_point until, caller& by,
                         on_renewals done) {
+  const auto script_of = [](const held& one) {
+    return &static_cast<redis_lock*>(one.lock)->renew_script();
+  };
+  std::map<const scripts::script*, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < leases.size(); ++i)
+    groups[script_of(leases[i])].push_back(i);
+  if (groups.size() == 1) {
+    return renew_alike(*groups.begin()->first, std::move(leases), until, by, std::move(done));
+  }
+  const auto whole = std::make_shared<apart>();
+  whole->done = std::move(done);
+  whole->all.resize(leases.size());
+  whole->open = groups.size();
+  for (const auto& [script, at] : groups) {
+    std::vector<held> alike;
+    for (const auto i : at)
+      alike.push_back(leases[i]);
+    renew_alike(*script, std::move(alike), until, by,
+                [whole, at = at](auto got) { whole->take(at, std::move(got)); });
+  }
+}
+
+void redis_store::renew_alike(const scripts::script& by_script, std::vector<held> leases,
+                              core::time_point until, caller& by, on_renewals done) {
   std::vector<std::string_view> keys;
   std::vector<std::string> ttls;
   std::vector<std::string> tokens;
@@ -99,7 +169,7 @@ void redis_store::renew(std::vector<held> leases, core::time_point until, caller
     args.push_back(ttls.back());
     args.push_back(tokens.back());
   }
-  script_call script{scripts::renew, keys, args};
+  script_call script{by_script, keys, args};
   ask_renewals(std::make_shared<renewing>(
       renewing{std::move(leases), std::move(script), until, by, std::move(done), runtime::now()}));
 }

@@ -36,6 +36,13 @@ std::string parse_owner(const std::string& text) {
   return text;
 }
 
+lock_format parse_format(const std::string& text) {
+  if (text == "holdfast") return lock_format::holdfast;
+  if (text == "redisson") return lock_format::redisson;
+  if (text == "redisson-fenced") return lock_format::redisson_fenced;
+  throw CLI::ValidationError{"--format", "must be holdfast, redisson or redisson-fenced"};
+}
+
 }  // namespace
 
 void add_name(CLI::App& verb, target_options& into) {
@@ -89,6 +96,15 @@ void add_acquire(CLI::App& verb, acquire_options& into) {
       ->type_name("N")
       ->check(CLI::Range(0, 255))
       ->default_str("75");
+}
+
+void add_format(CLI::App& verb, lock_format& into) {
+  verb.add_option_function<std::string>(
+          "--format", [&into](const std::string& text) { into = parse_format(text); },
+          "How the lock is kept: holdfast; redisson, to share it with Java programs, without "
+          "tokens; redisson-fenced, with tokens that count 1, 2, 3")
+      ->type_name("FORMAT")
+      ->default_str("holdfast");
 }
 
 CLI::Option* add_owner(CLI::App& verb, std::string& into) {

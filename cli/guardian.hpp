@@ -11,6 +11,7 @@
 
 #include "guard_plan.hpp"
 #include "guard_protocol.hpp"
+#include "named_lock.hpp"
 #include "signals.hpp"
 #include "terminal.hpp"
 
@@ -21,6 +22,7 @@ struct guarded_command {
   std::string lock_name{};
   std::string store{};
   bool keeps_password = false;  ///< in its HOLDFAST_STORE
+  lock_format format = lock_format::holdfast;
 };
 
 // Runs in a process of its own, forked from the wrapper before that has threads. It is the parent

@@ -28,6 +28,7 @@ constexpr const char* examples = R"(Examples:
   holdfast run deploy --wait 0 --label "$USER" -- make deploy || echo "exit $?"
   holdfast run import --ttl 10s --max-hold 1h -- ./import --all
   HOLDFAST_STORE=redis://:secret@db1 holdfast run migrate -- ./migrate
+  holdfast run orders --format redisson -- ./ship  # the lock that Java's getLock("orders") is
 
 The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN, and HOLDFAST_STORE without its password. It runs
 in a process group of its own, and the whole group is stopped (TERM, then KILL) before the lock can
@@ -42,6 +43,7 @@ struct run_options {
   acquire_options acquire{};
   std::chrono::milliseconds max_hold{0};
   bool keep_password = false;
+  lock_format format = lock_format::holdfast;
 };
 
 // Gives the lock back and turns how it all ended into an exit code.
@@ -98,7 +100,8 @@ int run(const run_options& options, invocation& job) {
   signal_queue signals{
       inherited, {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP}};
   terminal tty;
-  guard_link guard{{job.command, options.target.name, options.target.store, options.keep_password},
+  guard_link guard{{job.command, options.target.name, options.target.store, options.keep_password,
+                    options.format},
                    inherited,
                    tty};
   ::signal(SIGPIPE, SIG_IGN);
@@ -106,18 +109,21 @@ int run(const run_options& options, invocation& job) {
 
   const hold_timing timing{options.acquire.ttl};
   client store{options.target.store, settings_for(options.acquire)};
-  if (waits_for_itself(store, options.target.name)) return exit_code::usage;
-  mutex lock = store.mutex(options.target.name, {.ttl = timing.ttl,
-                                                 .margin = timing.margin,
-                                                 .max_hold = options.max_hold,
-                                                 .label = options.acquire.label});
-  acquisition got = acquire(store, lock, options.acquire, signals);
+  named_lock lock{store,
+                  options.target.name,
+                  options.format,
+                  {.ttl = timing.ttl,
+                   .margin = timing.margin,
+                   .max_hold = options.max_hold,
+                   .label = options.acquire.label}};
+  if (waits_for_itself(lock)) return exit_code::usage;
+  acquisition got = acquire(lock, options.acquire, signals);
   if (got.interrupted_by != 0) {
     if (is_from_keyboard(got.interrupted_by) && tty.ours()) job.dies_of = {got.interrupted_by};
     return exit_code::signal_base + got.interrupted_by;
   }
   if (!got.lease) {
-    say_busy(store, options.target.name);
+    say_busy(lock);
     return options.acquire.busy_exit;
   }
   const command_end end = supervise(*got.lease, timing, guard, signals, tty);
@@ -134,6 +140,7 @@ void add_run(CLI::App& app, invocation& job) {
   CLI::App* verb = app.add_subcommand("run", "Run a command while holding a lock");
   add_name(*verb, options->target);
   add_acquire(*verb, options->acquire);
+  add_format(*verb, options->format);
   verb->add_option_function<std::string>(
           "--max-hold",
           [options](const std::string& text) {

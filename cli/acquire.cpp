@@ -79,13 +79,12 @@ class interrupter {
 
 }  // namespace
 
-acquisition acquire(client& client, chosen_lock& lock, const acquire_options& options,
-                    signal_queue& signals) {
+acquisition acquire(named_lock& lock, const acquire_options& options, signal_queue& signals) {
   interrupter interrupts{signals};
   acquisition got;
   {
     std::optional<waiting_line> line;
-    if (options.wait > options.wait.zero() && !options.quiet) line.emplace(client, lock.name());
+    if (options.wait > options.wait.zero() && !options.quiet) line.emplace(lock);
     got.lease = lock.try_acquire(options.wait, interrupts.token());
   }
   got.interrupted_by = interrupts.finish();
@@ -106,11 +105,12 @@ client_options settings_for(const acquire_options& options) {
   return settings;
 }
 
-bool waits_for_itself(client& client, const std::string& name) {
+bool waits_for_itself(named_lock& lock) {
   const auto held = held_locks::of_this_process();
+  const auto& name = lock.name();
   if (!held.knows(name)) return false;
   try {
-    const lock_status status = client.status(name);
+    const lock_status status = lock.status();
     if (!status.holder || status.holder->foreign ||
         !held.knows(name, status.holder->token.value())) {
       return false;  // of the same name, but on another store; or given back since
@@ -125,14 +125,14 @@ bool waits_for_itself(client& client, const std::string& name) {
   return true;
 }
 
-void say_busy(client& client, const std::string& name) {
+void say_busy(named_lock& lock) {
   std::string who;
   try {
-    const lock_status status = client.status(name);
+    const lock_status status = lock.status();
     if (status.holder) who = ": " + describe(status);
   } catch (const std::exception&) {  // it was only to be helpful
   }
-  say(fmt::format("{} is busy{}", in_quotes(name), who));
+  say(fmt::format("{} is busy{}", in_quotes(lock.name()), who));
 }
 
 }  // namespace holdfast::cli

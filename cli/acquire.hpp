@@ -10,7 +10,7 @@
 #include <holdfast/lease.hpp>
 
 #include "common_options.hpp"
-#include "lock_choice.hpp"
+#include "named_lock.hpp"
 #include "signals.hpp"
 
 namespace holdfast::cli {
@@ -22,7 +22,7 @@ struct acquisition {
 
 // Waits up to options.wait (zero: asks once). Reads `signals` meanwhile. Says on stderr what it
 // waits for, unless it is to be quiet. Throws holdfast::error.
-[[nodiscard]] acquisition acquire(client& client, chosen_lock& lock, const acquire_options& options,
+[[nodiscard]] acquisition acquire(named_lock& lock, const acquire_options& options,
                                   signal_queue& signals);
 
 // The client for a verb that waits for a lock: it waits through outages of the store for as long as
@@ -31,9 +31,9 @@ struct acquisition {
 
 // Whether this process runs under that very lock, taken by a `holdfast run` further up. If so, says
 // so on stderr: waiting for it would never end. Asks the store only if the name is the same.
-[[nodiscard]] bool waits_for_itself(client& client, const std::string& name);
+[[nodiscard]] bool waits_for_itself(named_lock& lock);
 
 // Says on stderr that the lock is busy and, if the store can tell, who holds it.
-void say_busy(client& client, const std::string& name);
+void say_busy(named_lock& lock);
 
 }  // namespace holdfast::cli

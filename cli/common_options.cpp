@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -34,6 +35,27 @@ std::string parse_owner(const std::string& text) {
                                "must be the 32 hexadecimal digits that `holdfast lock` printed"};
   }
   return text;
+}
+
+lock_choice::kind parse_format(const std::string& text) {
+  if (text == "holdfast") return lock_choice::kind::mutex;
+  if (text == "redisson") return lock_choice::kind::redisson;
+  if (text == "redisson-fenced") return lock_choice::kind::redisson_fenced;
+  throw CLI::ValidationError{"--format", "must be holdfast, redisson or redisson-fenced"};
+}
+
+// "N/M": N of M.
+void parse_permits(const std::string& text, lock_choice& into) {
+  const char* const end = text.data() + text.size();
+  const auto wanted = std::from_chars(text.data(), end, into.wanted);
+  const bool divided = wanted.ec == std::errc{} && wanted.ptr != end && *wanted.ptr == '/';
+  const auto all = std::from_chars(divided ? wanted.ptr + 1 : end, end, into.there_are);
+  if (!divided || all.ec != std::errc{} || all.ptr != end || into.wanted == 0 ||
+      into.wanted > into.there_are) {
+    throw CLI::ValidationError{"--permits",
+                               "wants N/M, N of the M permits that there are: --permits 1/4"};
+  }
+  into.what = lock_choice::kind::permits;
 }
 
 }  // namespace
@@ -89,6 +111,36 @@ void add_acquire(CLI::App& verb, acquire_options& into) {
       ->type_name("N")
       ->check(CLI::Range(0, 255))
       ->default_str("75");
+}
+
+CLI::Option* add_format(CLI::App& verb, lock_choice& into) {
+  return verb
+      .add_option_function<std::string>(
+          "--format", [&into](const std::string& text) { into.what = parse_format(text); },
+          "How the lock is kept: holdfast; redisson, to share it with Java programs, without "
+          "tokens; redisson-fenced, with tokens that count 1, 2, 3")
+      ->type_name("FORMAT")
+      ->default_str("holdfast");
+}
+
+void add_lock_choice(CLI::App& verb, lock_choice& into) {
+  const std::vector<CLI::Option*> all{
+      verb.add_flag_callback(
+          "--shared", [&into] { into.what = lock_choice::kind::reader; },
+          "Take it as one of many readers"),
+      verb.add_flag_callback(
+          "--writer", [&into] { into.what = lock_choice::kind::writer; },
+          "Take it as the one writer of a lock that others take with --shared"),
+      verb.add_option_function<std::string>(
+              "--permits", [&into](const std::string& text) { parse_permits(text, into); },
+              "Take N of M permits instead of a lock that has one holder")
+          ->type_name("N/M"),
+      add_format(verb, into)};
+  for (CLI::Option* const one : all) {
+    for (CLI::Option* const other : all) {
+      if (one != other) one->excludes(other);
+    }
+  }
 }
 
 CLI::Option* add_owner(CLI::App& verb, std::string& into) {

@@ -12,6 +12,7 @@
 #include <holdfast/options.hpp>
 
 #include "exit_code.hpp"
+#include "named_lock.hpp"
 
 namespace holdfast::cli {
 
@@ -40,6 +41,9 @@ void add_name(CLI::App& verb, target_options& into);
 void add_store(CLI::App& verb, std::string& into);
 void add_ttl(CLI::App& verb, std::chrono::milliseconds& into);
 void add_acquire(CLI::App& verb, acquire_options& into);
+CLI::Option* add_format(CLI::App& verb, lock_choice& into);
+// --shared, --writer, --permits and --format, one of them at the most.
+void add_lock_choice(CLI::App& verb, lock_choice& into);
 CLI::Option* add_owner(CLI::App& verb, std::string& into);
 CLI::Option* add_token(CLI::App& verb, std::uint64_t& into);
 

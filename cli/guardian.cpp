@@ -156,7 +156,11 @@ void guardian::exec_command(const guard_order& order, pid_t guard) const {
   const auto held = held_locks::of_this_process().with(command_.lock_name, order.token);
   ::setenv(held_locks::variable, held.c_str(), 1);
   ::setenv("HOLDFAST_LOCK", command_.lock_name.c_str(), 1);
-  ::setenv("HOLDFAST_TOKEN", std::to_string(order.token).c_str(), 1);
+  if (order.token != 0) {
+    ::setenv("HOLDFAST_TOKEN", std::to_string(order.token).c_str(), 1);
+  } else {
+    ::unsetenv("HOLDFAST_TOKEN");  // the lock has none; one that is left over is another lock's
+  }
   if (const char* const store = std::getenv("HOLDFAST_STORE");
       store != nullptr && !command_.keeps_password) {
     ::setenv("HOLDFAST_STORE", without_password(store).c_str(), 1);
@@ -227,7 +231,7 @@ void guardian::arm_timer() const {
 void guardian::give_back() const noexcept {
   try {
     client store{command_.store};
-    chosen_lock lock{
+    named_lock lock{
         store, command_.lock_name, command_.choice, {.ttl = release_ttl, .renew = false}};
     lease held =
         lock.adopt({.name = command_.lock_name, .owner = owner_, .token = fencing_token{token_}});

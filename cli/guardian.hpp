@@ -11,7 +11,7 @@
 
 #include "guard_plan.hpp"
 #include "guard_protocol.hpp"
-#include "lock_choice.hpp"
+#include "named_lock.hpp"
 #include "signals.hpp"
 #include "terminal.hpp"
 

@@ -15,7 +15,6 @@
 #include "common_options.hpp"
 #include "duration.hpp"
 #include "guard_link.hpp"
-#include "lock_choice.hpp"
 #include "once.hpp"
 #include "say.hpp"
 #include "signals.hpp"
@@ -30,6 +29,7 @@ constexpr const char* examples = R"end(Examples:
   holdfast run deploy --wait 0 --label "$USER" -- make deploy || echo "exit $?"
   holdfast run import --ttl 10s --max-hold 1h -- ./import --all
   HOLDFAST_STORE=redis://:secret@db1 holdfast run migrate -- ./migrate
+  holdfast run orders --format redisson -- ./ship  # the lock that Java's getLock("orders") is
   holdfast run encoders --permits 1/4 -- ./encode video.mkv
   holdfast run backup --wait 0 --busy-exit 0 --once "$(date +%F)" --at-least 1m -- ./backup
 
@@ -114,21 +114,21 @@ int run(const run_options& options, invocation& job) {
 
   const hold_timing timing{options.acquire.ttl};
   client store{options.target.store, settings_for(options.acquire)};
-  if (waits_for_itself(store, options.target.name)) return exit_code::usage;
-  chosen_lock lock{store,
-                   options.target.name,
-                   options.choice,
-                   {.ttl = timing.ttl,
-                    .margin = timing.margin,
-                    .max_hold = options.max_hold,
-                    .label = options.acquire.label}};
-  acquisition got = acquire(store, lock, options.acquire, signals);
+  named_lock lock{store,
+                  options.target.name,
+                  options.choice,
+                  {.ttl = timing.ttl,
+                   .margin = timing.margin,
+                   .max_hold = options.max_hold,
+                   .label = options.acquire.label}};
+  if (waits_for_itself(lock)) return exit_code::usage;
+  acquisition got = acquire(lock, options.acquire, signals);
   if (got.interrupted_by != 0) {
     if (is_from_keyboard(got.interrupted_by) && tty.ours()) job.dies_of = {got.interrupted_by};
     return exit_code::signal_base + got.interrupted_by;
   }
   if (!got.lease) {
-    say_busy(store, options.target.name);
+    say_busy(lock);
     return options.acquire.busy_exit;
   }
   const auto acquired_at = std::chrono::steady_clock::now();

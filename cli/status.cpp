@@ -23,6 +23,7 @@ constexpr const char* examples = R"(Examples:
   holdfast status deploy                           # one lock, held or free, and who waits for it
   holdfast status 'orders/*'                       # * ? [a-z], and \ before one to mean itself
   holdfast status deploy --json | jq .holder.pid
+  holdfast status orders --format redisson         # a lock that is shared with Java programs
   holdfast status deploy --store redlock://n1,n2,n3   # and what each node says of it
 
 With --json a name gives an object, a pattern (or nothing) an array. Bytes that are not printable
@@ -35,10 +36,11 @@ struct status_options {
   std::string pattern{"*"};
   std::string store{"local:"};
   bool json = false;
+  lock_choice choice{};
 };
 
 int show_one(client& store, const status_options& options, const std::string& where) {
-  const lock_status status = store.status(options.pattern);
+  const lock_status status = named_lock{store, options.pattern, options.choice}.status();
   std::string text;
   if (options.json) {
     auto json = to_json(status);
@@ -79,6 +81,10 @@ int show_matching(client& store, const status_options& options, const std::strin
 int status(const status_options& options) {
   client store{options.store};
   const bool one = options.pattern.find_first_of("*?[\\") == std::string::npos;
+  if (!one && options.choice.what != lock_choice::kind::mutex) {
+    say("--format wants the name of one lock: those of Redisson are not listed");
+    return exit_code::usage;
+  }
   const std::string where = shown_store(options.store);
   return one ? show_one(store, options, where) : show_matching(store, options, where);
 }
@@ -91,6 +97,7 @@ void add_status(CLI::App& app, invocation& job) {
       app.add_subcommand("status", "Show who holds a lock and who waits for it, or all locks");
   verb->add_option("NAME", options->pattern, "A lock's name, or a pattern")->type_name("");
   add_store(*verb, options->store);
+  add_format(*verb, options->choice);
   verb->add_flag("--json", options->json, "Print JSON");
   verb->footer(examples);
   verb->final_callback([options, &job] { job.verb = [options] { return status(*options); }; });

@@ -40,8 +40,7 @@ std::string fit(std::string text) {
 
 }  // namespace
 
-waiting_line::waiting_line(client& client, std::string name)
-    : client_{client}, name_{std::move(name)}, rewrites_{terminal_rewrites()} {
+waiting_line::waiting_line(named_lock& lock) : lock_{lock}, rewrites_{terminal_rewrites()} {
   thread_ = std::jthread{[this](const std::stop_token& stop) { run(stop); }};
 }
 
@@ -66,12 +65,13 @@ void waiting_line::run(const std::stop_token& stop) {
 
 std::pair<waiting_line::kind, std::string> waiting_line::look() {
   try {
-    const lock_status status = client_.status(name_);
+    const lock_status status = lock_.status();
     if (!status.holder) return {};
-    return {kind::held, fmt::format("waiting for {}: {}", in_quotes(name_), describe(status))};
+    return {kind::held,
+            fmt::format("waiting for {}: {}", in_quotes(lock_.name()), describe(status))};
   } catch (const error& problem) {
     return {kind::away,
-            fmt::format("waiting for {}: {}", in_quotes(name_), escape(problem.what()))};
+            fmt::format("waiting for {}: {}", in_quotes(lock_.name()), escape(problem.what()))};
   } catch (const std::exception&) {  // it was only to be helpful
     return {};
   }

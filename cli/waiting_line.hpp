@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include <holdfast/client.hpp>
+#include "named_lock.hpp"
 
 namespace holdfast::cli {
 
@@ -17,7 +17,7 @@ namespace holdfast::cli {
 // Asks the store once per update, beside the wait itself, which keeps its place in the queue.
 class waiting_line {
  public:
-  waiting_line(client& client, std::string name);
+  explicit waiting_line(named_lock& lock);
   waiting_line(const waiting_line&) = delete;
   waiting_line& operator=(const waiting_line&) = delete;
   ~waiting_line();
@@ -29,8 +29,7 @@ class waiting_line {
   void show(kind what, const std::string& text);
 
   // Constant after construction.
-  client& client_;
-  const std::string name_;
+  named_lock& lock_;
   const bool rewrites_;  // the terminal can go back to the start of a line and clear it
 
   bool shown_ = false;

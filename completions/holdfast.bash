@@ -44,6 +44,10 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -W '0 10s 1m forever' -- "$cur")
       return 0
       ;;
+    --format)
+      mapfile -t COMPREPLY < <(compgen -W 'holdfast redisson redisson-fenced' -- "$cur")
+      return 0
+      ;;
     --password-file)
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return 0
@@ -56,11 +60,14 @@ _holdfast() {
   local words=''
   local waits='--store --password-file --ttl --wait --unreachable --quiet --label --busy-exit'
   case $verb in
-    run) words="$waits --shared --writer --permits --max-hold --at-least --once --keep-password --help --" ;;
+    run)
+      words="$waits --shared --writer --permits --format --max-hold --at-least --once"
+      words+=' --keep-password --help --'
+      ;;
     lock) words="$waits --json --help" ;;
     renew) words='--store --password-file --owner --token --ttl --help' ;;
     unlock) words='--store --password-file --owner --token --help' ;;
-    status) words='--store --password-file --json --help' ;;
+    status) words='--store --password-file --format --json --help' ;;
     break) words='--store --password-file --token --help' ;;
     local)
       if ((COMP_CWORD == 2)); then

@@ -15,6 +15,7 @@
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/recursive_mutex.hpp>
+#include <holdfast/redisson.hpp>
 #include <holdfast/redlock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/semaphore.hpp>

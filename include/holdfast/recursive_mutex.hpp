@@ -76,6 +76,7 @@ class HOLDFAST_API recursive_mutex {
 
  private:
   friend class client;
+  friend class detail::client_access;
   explicit recursive_mutex(mutex once) noexcept : once_{std::move(once)} {}
   [[nodiscard]] bool try_lock_within(std::chrono::nanoseconds wait);
   [[nodiscard]] bool take_again();

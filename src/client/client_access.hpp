@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include <holdfast/client.hpp>
 #include <holdfast/mutex.hpp>
+#include <holdfast/recursive_mutex.hpp>
 
 #include "client/client_state.hpp"
 #include "client/mutex_state.hpp"
@@ -23,6 +25,9 @@ class client_access {
   // A lock of any kind with the members of a mutex.
   [[nodiscard]] static mutex make_mutex(std::shared_ptr<mutex_state> state) noexcept {
     return mutex{std::move(state)};
+  }
+  [[nodiscard]] static recursive_mutex make_recursive(mutex once) noexcept {
+    return recursive_mutex{std::move(once)};
   }
   [[nodiscard]] static const std::shared_ptr<mutex_state>& state_of(const mutex& of) noexcept {
     return of.state_;

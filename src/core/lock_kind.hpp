@@ -15,9 +15,11 @@ namespace holdfast::core {
 // under one key refuses the second kind with errc::wrong_type.
 struct lock_kind {
   enum class form : std::uint8_t {
-    exclusive,  // one holder: mutex
-    shared,     // any number of readers, or one writer
-    permits,    // so many units
+    exclusive,        // one holder: mutex
+    shared,           // any number of readers, or one writer
+    permits,          // so many units
+    redisson,         // as exclusive, in the layout of Redisson's RLock: no tokens
+    redisson_fenced,  // as Redisson's RFencedLock: its tokens count 1, 2, 3
   };
   form what = form::exclusive;
   std::uint32_t permits = 0;  // of form::permits: how many there are
@@ -33,6 +35,8 @@ inline constexpr std::uint32_t units_max = 10'000;
 [[nodiscard]] constexpr std::uint32_t capacity_of(const lock_kind& kind) noexcept {
   switch (kind.what) {
     case lock_kind::form::exclusive:
+    case lock_kind::form::redisson:
+    case lock_kind::form::redisson_fenced:
       return 1;
     case lock_kind::form::shared:
       return units_max;
@@ -43,7 +47,11 @@ inline constexpr std::uint32_t units_max = 10'000;
 }
 
 [[nodiscard]] constexpr bool is_shared(const lock_kind& kind) noexcept {
-  return kind.what != lock_kind::form::exclusive;
+  return kind.what == lock_kind::form::shared || kind.what == lock_kind::form::permits;
+}
+// In the layout of another client, which knows Redis only.
+[[nodiscard]] constexpr bool is_redissons(const lock_kind& kind) noexcept {
+  return kind.what == lock_kind::form::redisson || kind.what == lock_kind::form::redisson_fenced;
 }
 
 // Of a lock that has parts, the attempt wants all of them: it is the only holder then.

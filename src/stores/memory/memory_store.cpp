@@ -237,6 +237,9 @@ class memory_store final : public store {
 
   result<std::shared_ptr<store_lock>> open(std::string_view name,
                                            const core::lock_kind& kind) override {
+    if (core::is_redissons(kind)) {
+      return fail(errc::unsupported, "Redisson keeps its locks on a Redis server: name one");
+    }
     return std::make_shared<memory_lock>(space_, std::string{name}, kind);
   }
 

@@ -134,11 +134,11 @@ sent_position connection_pool::post(const script_call& script, const sent_positi
     if (!on) return {};
   }
   const auto* which = script.which();
-  const bool known = posted_before_.load() == which;
+  const bool known = which == nullptr || posted_before_.load() == which;
   const auto position =
       on->post(known ? script.by_hash() : script.by_source(), std::move(done), before);
   if (position == 0) return on->broken() ? sent_position{} : sent_position{on, 0};
-  posted_before_ = which;
+  if (which != nullptr) posted_before_ = which;
   return {on, position};
 }
 

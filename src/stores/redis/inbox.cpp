@@ -46,11 +46,11 @@ inbox::inbox(connection_pool& via, std::function<void(const grant_message&)> str
       reader_{{.open =
                    [this] {
                      const lock held{m_};
-                     message_reader::subscriptions open;
+                     message_reader::sources open;
                      if (subscription_) open.push_back(subscription_);
                      return open;
                    },
-               .received = [this](const subscription& from) { received(from); }}} {}
+               .received = [this](const message_source& from) { received(from); }}} {}
 
 // ---- opening and closing -----------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ std::optional<grant_message> inbox::end_wait(const core::owner_id& id) {
 
 // ---- messages ----------------------------------------------------------------------------------
 
-void inbox::received(const subscription& from) {
+void inbox::received(const message_source& from) {
   std::vector<grant_message> strays;
   {
     const lock held{m_};

@@ -78,7 +78,7 @@ class inbox {
   using lock = std::unique_lock<std::mutex>;
 
   void opened(result<std::shared_ptr<subscription>> made, const on_open& done);
-  void received(const subscription& from);
+  void received(const message_source& from);
   [[nodiscard]] std::optional<grant_message> end_wait(const core::owner_id& id);
   // Under m_.
   [[nodiscard]] std::vector<grant_message> take_messages();

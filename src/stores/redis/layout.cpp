@@ -184,6 +184,10 @@ std::string_view kind_name(core::lock_kind::form of) noexcept {
       return "shared";
     case core::lock_kind::form::permits:
       return "permits";
+    case core::lock_kind::form::redisson:
+      return "redisson";
+    case core::lock_kind::form::redisson_fenced:
+      return "redisson_fenced";
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// How callers wait for the messages of one or several subscriptions.
+// How callers wait for the messages of one or several connections.
 #pragma once
 
 #include <functional>
@@ -10,23 +10,35 @@
 #include "runtime/parker.hpp"
 #include "runtime/wake_fd.hpp"
 #include "stores/pause.hpp"
-#include "stores/redis/subscription.hpp"
 
 namespace holdfast::stores::redis {
+
+// A connection on which messages come. One thread at a time reads: see message_reader.
+class message_source {
+ public:
+  message_source() = default;
+  message_source(const message_source&) = delete;
+  message_source& operator=(const message_source&) = delete;
+  virtual ~message_source() = default;
+
+  [[nodiscard]] virtual int fd() const noexcept = 0;
+  // Receives once, and never blocks. False: there was nothing, or it is over.
+  virtual bool receive() = 0;
+};
 
 // Thread-safe; must outlive its waits. There is no thread behind it: of the threads that wait, one
 // reads for all, because a thread of its own would be woken first, and then wake another. Over
 // streams that tell, read_now() is called for each that has something, and nobody has to read.
 class message_reader {
  public:
-  using subscriptions = std::vector<std::shared_ptr<subscription>>;
+  using sources = std::vector<std::shared_ptr<message_source>>;
   // Called under no lock of the reader's.
   struct hooks {
     // What is to be read, as of now.
-    std::function<subscriptions()> open;
+    std::function<sources()> open;
     // This one may have messages, or may be over: takes them from it, and ends the waits that are
     // for them. By one thread at a time. `from` was open a moment ago, and may not be any more.
-    std::function<void(subscription& from)> received;
+    std::function<void(message_source& from)> received;
   };
 
   explicit message_reader(hooks from) : hooks_{std::move(from)} {}
@@ -38,7 +50,7 @@ class message_reader {
 
   // Reads what has come, and never blocks. False: another thread reads.
   bool read_now();
-  // There are other subscriptions to read than before.
+  // There are other sources to read than before.
   void look_again() const noexcept { wake_.wake(); }
 
  private:

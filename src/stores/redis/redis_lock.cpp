@@ -48,6 +48,8 @@ script_call redis_lock::release_script(std::string_view whose, std::string_view 
   return {scripts::release, keys(), args};
 }
 
+const scripts::script& redis_lock::renew_script() const noexcept { return scripts::renew; }
+
 redis_lock::unanswered_releases redis_lock::pending_releases() {
   const std::lock_guard guard{m_};
   if (last_release_.answered()) last_release_ = {};
@@ -191,7 +193,7 @@ void redis_lock::extend(const core::owner_id& id, fencing_token token, core::dur
   const auto whose = renewed_as(id);
   const std::array<std::string_view, 3> args{whose, ttl_text, token_text};
   const auto counted_from = runtime::now();
-  server_->calls.run({scripts::renew, one, args}, until, pending_releases().last, by,
+  server_->calls.run({renew_script(), one, args}, until, pending_releases().last, by,
                      [node = server_->calls.node(), ttl, counted_from, done = std::move(done)](
                          result<reply> answer, const auto&) {
                        if (!answer) return done(fail(std::move(answer.error())));

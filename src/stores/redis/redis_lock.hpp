@@ -14,7 +14,7 @@
 
 namespace holdfast::stores::redis {
 
-class redis_lock final : public store_lock, public std::enable_shared_from_this<redis_lock> {
+class redis_lock : public store_lock, public std::enable_shared_from_this<redis_lock> {
  public:
   redis_lock(std::shared_ptr<server> on, std::string key, const core::lock_kind& kind = {});
 
@@ -45,8 +45,13 @@ class redis_lock final : public store_lock, public std::enable_shared_from_this<
   // `whose`: how the value of the lock begins that is given back: an owner's id, or a grant's.
   // `entry`: the attempt's place in the queue, to be left; empty if it never joined. `spared`: how
   // the value of a lock begins that is to be left alone; empty: none.
-  [[nodiscard]] script_call release_script(std::string_view whose, std::string_view entry,
-                                           std::string_view spared = {}) const;
+  [[nodiscard]] virtual script_call release_script(std::string_view whose, std::string_view entry,
+                                                   std::string_view spared) const;
+  [[nodiscard]] script_call release_script(std::string_view whose, std::string_view entry) const {
+    return release_script(whose, entry, {});
+  }
+  // Takes what renew.lua takes, and answers as it does.
+  [[nodiscard]] virtual const scripts::script& renew_script() const noexcept;
   struct unanswered_releases {
     sent_position last;               // an ask must come after it
     std::vector<core::owner_id> ids;  // whose lock is ours to take away, if an ask meets it

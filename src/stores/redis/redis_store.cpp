@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "runtime/clock.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/redis_lock.hpp"
+#include "stores/redis/redisson/channel_listener.hpp"
+#include "stores/redis/redisson/hash_lock.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redis/server.hpp"
 
@@ -22,9 +25,11 @@ constexpr std::size_t renewals_per_call = 100;
 class redis_store final : public store {
  public:
   redis_store(redis_config config, std::shared_ptr<runtime::background> background)
-      : server_{std::make_shared<server>(std::move(config), std::move(background))} {}
+      : server_{std::make_shared<server>(std::move(config), background)},
+        unlock_messages_{
+            std::make_shared<redisson::channel_listener>(server_, std::move(background))} {}
 
-  ~redis_store() override { server_->close(); }
+  ~redis_store() override { close(); }
 
   void on_events(store_events events) override { server_->events = std::move(events); }
 
@@ -36,7 +41,13 @@ class redis_store final : public store {
     const auto called =
         std::string{kind_name(kind.what)} + std::to_string(kind.permits) + ';' + key;
     auto lock = locks_.find(called);
-    if (!lock) locks_.put(called, lock = std::make_shared<redis_lock>(server_, key, kind));
+    if (lock) return lock;
+    if (core::is_redissons(kind)) {
+      lock = std::make_shared<redisson::hash_lock>(server_, unlock_messages_, key, kind);
+    } else {
+      lock = std::make_shared<redis_lock>(server_, key, kind);
+    }
+    locks_.put(called, lock);
     return lock;
   }
 
@@ -51,10 +62,16 @@ class redis_store final : public store {
 
   [[nodiscard]] guarantees describe() const override { return server_->promises; }
   void flush(core::time_point until) noexcept override { server_->flush(until); }
-  void close() noexcept override { server_->close(); }
+  void close() noexcept override {
+    server_->close();
+    unlock_messages_->close();
+  }
 
  private:
   struct renewing;
+  struct apart;
+  void renew_alike(const scripts::script& by_script, std::vector<held> leases,
+                   core::time_point until, caller& by, on_renewals done);
   void ask_renewals(const std::shared_ptr<renewing>& what);
   [[nodiscard]] result<std::vector<renewal>> read_renewals(const renewing& what,
                                                            const reply_value& answer);
@@ -65,6 +82,7 @@ class redis_store final : public store {
                                std::vector<lock_status>& to);
 
   const std::shared_ptr<server> server_;
+  const std::shared_ptr<redisson::channel_listener> unlock_messages_;
   core::clock_watch clock_;  // the renewing thread's
 
   std::mutex m_;
@@ -83,8 +101,55 @@ struct redis_store::renewing {
   bool again = false;
 };
 
+// A batch that takes several scripts, and so several requests.
+struct redis_store::apart {
+  on_renewals done;
+  std::vector<renewal> all;
+  std::size_t open = 0;
+  bool answered = false;
+  failure why{};
+
+  // `at`: where in the batch these are. Of those that failed while others did not, it is not known.
+  void take(const std::vector<std::size_t>& at, result<std::vector<renewal>> got) {
+    if (got) {
+      answered = true;
+      for (std::size_t i = 0; i < at.size(); ++i)
+        all[at[i]] = (*got)[i];
+    } else {
+      why = std::move(got.error());
+    }
+    if (--open > 0) return;
+    if (answered) return done(std::move(all));
+    done(fail(std::move(why)));
+  }
+};
+
 void redis_store::renew(std::vector<held> leases, core::time_point until, caller& by,
                         on_renewals done) {
+  const auto script_of = [](const held& one) {
+    return &static_cast<redis_lock*>(one.lock)->renew_script();
+  };
+  std::map<const scripts::script*, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < leases.size(); ++i)
+    groups[script_of(leases[i])].push_back(i);
+  if (groups.size() == 1) {
+    return renew_alike(*groups.begin()->first, std::move(leases), until, by, std::move(done));
+  }
+  const auto whole = std::make_shared<apart>();
+  whole->done = std::move(done);
+  whole->all.resize(leases.size());
+  whole->open = groups.size();
+  for (const auto& [script, at] : groups) {
+    std::vector<held> alike;
+    for (const auto i : at)
+      alike.push_back(leases[i]);
+    renew_alike(*script, std::move(alike), until, by,
+                [whole, at = at](auto got) { whole->take(at, std::move(got)); });
+  }
+}
+
+void redis_store::renew_alike(const scripts::script& by_script, std::vector<held> leases,
+                              core::time_point until, caller& by, on_renewals done) {
   std::vector<std::string_view> keys;
   std::vector<std::string> ttls;
   std::vector<std::string> tokens;
@@ -105,7 +170,7 @@ void redis_store::renew(std::vector<held> leases, core::time_point until, caller
     args.push_back(ttls.back());
     args.push_back(tokens.back());
   }
-  script_call script{scripts::renew, keys, args};
+  script_call script{by_script, keys, args};
   ask_renewals(std::make_shared<renewing>(
       renewing{std::move(leases), std::move(script), until, by, std::move(done), runtime::now()}));
 }

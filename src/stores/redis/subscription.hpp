@@ -12,6 +12,7 @@
 #include "core/types.hpp"
 #include "runtime/stream.hpp"
 #include "stores/redis/dialer.hpp"
+#include "stores/redis/message_reader.hpp"
 #include "stores/redis/resp.hpp"
 #include "stores/waiting.hpp"
 
@@ -19,7 +20,8 @@ namespace holdfast::stores::redis {
 
 // Not thread-safe: one thread at a time reads. It polls fd() and calls receive(), or, where the
 // stream tells by itself, it is told.
-class subscription : public std::enable_shared_from_this<subscription> {
+class subscription final : public message_source,
+                           public std::enable_shared_from_this<subscription> {
  public:
   using on_open = std::function<void(result<std::shared_ptr<subscription>>)>;
 
@@ -28,14 +30,13 @@ class subscription : public std::enable_shared_from_this<subscription> {
   static void open(dialer& to, const std::string& channel, core::time_point until, caller& by,
                    on_open done);
 
-  // Receives once, and never blocks. False: there was nothing, or it is over.
-  bool receive();
+  bool receive() override;
   // The next message of what was received.
   [[nodiscard]] std::optional<std::string> next();
   // Nothing more will come: the connection has ended, or what it says cannot be read.
   [[nodiscard]] bool over() const noexcept { return why_over_.has_value(); }
 
-  [[nodiscard]] int fd() const noexcept { return stream_->fd(); }
+  [[nodiscard]] int fd() const noexcept override { return stream_->fd(); }
   // Called when there is something to receive, if the stream tells.
   void on_readable(std::function<void()> readable) { readable_ = std::move(readable); }
 

@@ -26,7 +26,7 @@ turn_inbox::turn_inbox(std::vector<std::shared_ptr<node_connection>> nodes,
       connecting_{std::move(connecting)},
       sources_(nodes_.size()),
       reader_{{.open = [this] { return all_open(); },
-               .received = [this](const redis::subscription& from) { received(from); }}} {}
+               .received = [this](const redis::message_source& from) { received(from); }}} {}
 
 void turn_inbox::close() {
   const lock held{m_};
@@ -76,8 +76,8 @@ void turn_inbox::subscribed(std::size_t node, result<std::shared_ptr<redis::subs
   end_those_told();
 }
 
-redis::message_reader::subscriptions turn_inbox::all_open() {
-  redis::message_reader::subscriptions open;
+redis::message_reader::sources turn_inbox::all_open() {
+  redis::message_reader::sources open;
   const lock held{m_};
   for (const auto& one : sources_) {
     if (one.open) open.push_back(one.open);
@@ -85,7 +85,7 @@ redis::message_reader::subscriptions turn_inbox::all_open() {
   return open;
 }
 
-void turn_inbox::received(const redis::subscription& from) {
+void turn_inbox::received(const redis::message_source& from) {
   const lock held{m_};
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     if (sources_[i].open.get() == &from) return take_messages(i);

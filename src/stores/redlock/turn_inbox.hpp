@@ -69,8 +69,8 @@ class turn_inbox : public std::enable_shared_from_this<turn_inbox> {
 
   void subscribe(std::size_t node, caller& by);
   void subscribed(std::size_t node, result<std::shared_ptr<redis::subscription>> made);
-  [[nodiscard]] redis::message_reader::subscriptions all_open();
-  void received(const redis::subscription& from);
+  [[nodiscard]] redis::message_reader::sources all_open();
+  void received(const redis::message_source& from);
   void end_wait(const core::owner_id& waiter);
   // All under m_.
   void take_messages(std::size_t node);

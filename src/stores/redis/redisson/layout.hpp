@@ -1,0 +1,35 @@
+// What Redisson stores for its locks, and how it names keys and channels. The same for ever, or
+// Java's clients and ours would not see each other.
+//
+//   <name>                             a hash with one field, which names the owner; its value is
+//                                      how often the owner holds it. The TTL is on the whole key.
+//                                      Any text may name an owner; ours says who it is:
+//                                      <32 hex>;holdfast=1;token=…;ask=…;since=<ms>;host=…;pid=…;…
+//   redisson_lock__channel:{<name>}    a channel: "0" wakes one waiter of each client
+//   redisson_unlock_latch:{<name>}:<32 hex>   the answer to one release, until it has arrived
+//   redisson_lock_token:{<name>}       the last token of a fenced lock, counting from 1; no TTL
+//
+// A name that holds "{" is not put into braces.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::stores::redis::redisson {
+
+[[nodiscard]] inline std::string key_for(std::string_view what, std::string_view name) {
+  const bool has_tag = name.find('{') != std::string_view::npos;
+  return std::string{what} + (has_tag ? ":" : ":{") + std::string{name} + (has_tag ? "" : "}");
+}
+
+// Of a message: that of a mutex's release, and that of a reader's.
+inline constexpr std::string_view wakes_one = "0";
+inline constexpr std::string_view wakes_all = "1";
+
+// The one place to change for a cluster, where Redisson listens by SSUBSCRIBE and would not hear
+// what is published otherwise. Clusters are refused so far.
+inline constexpr std::string_view publish_command = "PUBLISH";
+inline constexpr std::string_view subscribe_command = "SUBSCRIBE";
+inline constexpr std::string_view unsubscribe_command = "UNSUBSCRIBE";
+
+}  // namespace holdfast::stores::redis::redisson

@@ -1,0 +1,76 @@
+// `holdfast run --format`: locks in the layout of Redisson.
+#include <csignal>
+
+#include "cli_test.hpp"
+
+namespace holdfast::test {
+namespace {
+
+const std::string java = "0f8fad5b-d9cb-469f-a165-70867728950e:47";
+
+class CliFormat : public cli_test {
+ protected:
+  void java_holds(const std::string& name) const {
+    ASSERT_EQ(server_.command({"HSET", name, java, "1"}), "1");
+    ASSERT_EQ(server_.command({"PEXPIRE", name, "60000"}), "1");
+  }
+};
+
+TEST_F(CliFormat, RunsUnderRedissonsLockAndGivesItBack) {
+  const auto result = run({"run", "a", "--format", "redisson", "--", "redis-cli", "-s",
+                           server_.socket_path(), "TYPE", "a"});
+  EXPECT_EQ(result.exit, exited(0)) << result.err;
+  EXPECT_TRUE(contains(result.out, "hash")) << result.out;
+  EXPECT_TRUE(is_free("a"));
+}
+
+TEST_F(CliFormat, BusyLockOfJavaIsShownByItsField) {
+  java_holds("a");
+  const auto result = run({"run", "a", "--format", "redisson", "--wait", "0", "--", "true"});
+  EXPECT_EQ(result.exit, exited(75));
+  EXPECT_TRUE(contains(result.err, java)) << result.err;
+  const auto status = run({"status", "a", "--format", "redisson"});
+  EXPECT_EQ(status.exit, exited(0));
+  EXPECT_TRUE(contains(status.out, java)) << status.out;
+}
+
+TEST_F(CliFormat, LockWithoutTokensSetsNone) {
+  auto options =
+      holdfast({"run", "a", "--format", "redisson", "--", "sh", "-c",
+                "echo token=${HOLDFAST_TOKEN-none}; " HOLDFAST_BINARY " status; echo $?"});
+  options.env["HOLDFAST_TOKEN"] = "5";
+  const auto result = run_program(std::move(options));
+  EXPECT_EQ(result.out, "token=none\n0\n") << result.err;
+}
+
+TEST_F(CliFormat, FencedTokensCount) {
+  for (const std::string expected : {"1\n", "2\n"}) {
+    const auto result =
+        run({"run", "a", "--format", "redisson-fenced", "--", "sh", "-c", "echo $HOLDFAST_TOKEN"});
+    EXPECT_EQ(result.out, expected) << result.err;
+  }
+}
+
+TEST_F(CliFormat, RunThatWouldWaitForItselfIsRefused) {
+  const auto result = run({"run", "a", "--format", "redisson", "--", HOLDFAST_BINARY, "run", "a",
+                           "--format", "redisson", "--", "true"});
+  EXPECT_EQ(result.exit, exited(64)) << result.err;
+}
+
+TEST_F(CliFormat, GuardianOfAKilledRunGivesItBack) {
+  child_process wrapper{
+      holdfast({"run", "a", "--format", "redisson", "--ttl", "10m", "--", "sleep", "600"})};
+  ASSERT_TRUE(eventually([&] { return !is_free("a"); }));
+  nap();
+  wrapper.signal(SIGKILL);
+  EXPECT_TRUE(eventually([&] { return is_free("a"); })) << "long before the TTL";
+}
+
+TEST_F(CliFormat, UnknownFormatIsAUsageError) {
+  const auto result = run({"run", "a", "--format", "xml", "--", "true"});
+  EXPECT_EQ(result.exit, exited(64));
+  EXPECT_TRUE(contains(result.err, "redisson-fenced")) << result.err;
+}
+
+}  // namespace
+}  // namespace holdfast::test

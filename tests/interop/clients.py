@@ -1,0 +1,44 @@
+"""The clients: how they are started, and what each can do."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Client:
+    name: str
+    toolchain: str
+    arguments: tuple = ()
+    ours: str = "mutex"  # what of Holdfast's shares its lock
+    prefix: str = ""  # what it puts before a lock's name
+    renews: bool = False  # by itself, until it unlocks
+    extends: bool = True  # when it is asked to
+    tells_loss: bool = True  # an unlock says that the lock had ended
+    notifies: bool = False  # a waiter is told of an unlock
+    reenters: bool = False
+    counts_tokens: bool = False
+    votes: bool = False  # it has a form for independent nodes
+    command: list = None  # how its adapter is started, once it is there
+
+    def argv(self, servers, watchdog_ms=30000):
+        words = self.command + list(self.arguments) + [servers.addresses()]
+        return words + [str(watchdog_ms)] if self.toolchain == "java" else words
+
+    def key(self, name):
+        """What Holdfast calls the lock that this client calls `name`."""
+        return self.prefix + name
+
+
+CLIENTS = (
+    Client("redisson", "java", ("lock",), ours="rlock", renews=True, notifies=True, reenters=True),
+    Client("redisson-fenced", "java", ("fenced",), ours="rfenced", renews=True, notifies=True,
+           counts_tokens=True),
+    Client("redsync", "go", ("redsync",), votes=True),
+    Client("redislock", "go", ("redislock",)),
+    Client("rueidislock", "go", ("rueidislock",), prefix="mutex:0:", renews=True, extends=False),
+    Client("redlock", "node", ("redlock",), votes=True),
+    Client("redis-semaphore", "node", ("redis-semaphore",), prefix="mutex:", renews=True,
+           extends=False, tells_loss=False, votes=True),
+    Client("redlock-universal", "node", ("redlock-universal",), votes=True),
+    Client("redis-py", "python", ("redis-py",)),
+    Client("rslock", "rust", ("rslock",), tells_loss=False, votes=True),
+)

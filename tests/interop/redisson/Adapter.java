@@ -1,0 +1,145 @@
+// Redisson behind the suite's line protocol: see tests/interop/README.md.
+// usage: java Adapter lock|fenced HOST:PORT WATCHDOG_MS
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.concurrent.TimeUnit;
+import org.redisson.Redisson;
+import org.redisson.api.RFencedLock;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/** All commands run on one thread, which is the owner of what it locks. */
+public final class Adapter {
+  private final RedissonClient client;
+  private final boolean fenced;
+  private RLock held;
+
+  private Adapter(RedissonClient client, boolean fenced) {
+    this.client = client;
+    this.fenced = fenced;
+  }
+
+  private RLock named(String name) {
+    return fenced ? client.getFencedLock(name) : client.getLock(name);
+  }
+
+  /** A lease of its own if it is not to be renewed, and the watchdog's if it is. */
+  private String lock(String name, long ttl, long wait, boolean renew) throws Exception {
+    RLock lock = named(name);
+    long lease = renew ? -1 : ttl;
+    if (fenced && wait >= 0) {
+      Long token = ((RFencedLock) lock).tryLockAndGetToken(wait, lease, TimeUnit.MILLISECONDS);
+      if (token == null) {
+        return "busy";
+      }
+      held = lock;
+      return "ok " + token;
+    }
+    if (!lock.tryLock(wait, lease, TimeUnit.MILLISECONDS)) {
+      return "busy";
+    }
+    held = lock;
+    return "ok";
+  }
+
+  private String unlock() {
+    try {
+      held.unlock();
+      return "ok";
+    } catch (IllegalMonitorStateException problem) {
+      return "lost";
+    }
+  }
+
+  private String count(String[] words) throws Exception {
+    String name = words[1];
+    long turns = Long.parseLong(words[4]);
+    long until = System.nanoTime() + (long) (Double.parseDouble(words[5]) * 1e9);
+    Path counter = Path.of(words[6]);
+    Path ledger = Path.of(words[7]);
+    byte[] enter = ("enter " + words[8] + "\n").getBytes(StandardCharsets.UTF_8);
+    byte[] leave = ("leave " + words[8] + "\n").getBytes(StandardCharsets.UTF_8);
+    long done = 0;
+    while (done < turns && System.nanoTime() < until) {
+      boolean locks = !name.equals("-");
+      long ttl = Long.parseLong(words[2]);
+      if (locks && !lock(name, ttl, Long.parseLong(words[3]), false).startsWith("ok")) {
+        continue;
+      }
+      Files.write(ledger, enter, StandardOpenOption.APPEND);
+      String text = Files.readString(counter).trim();
+      long value = text.isEmpty() ? 0 : Long.parseLong(text);
+      Thread.sleep(1);
+      Files.writeString(counter, Long.toString(value + 1));
+      Files.write(ledger, leave, StandardOpenOption.APPEND);
+      if (locks) {
+        unlock();
+      }
+      ++done;
+    }
+    return "ok " + done;
+  }
+
+  private String bench(String name, long turns) throws Exception {
+    RLock lock = named(name);
+    long began = System.nanoTime();
+    for (long i = 0; i < turns; ++i) {
+      lock.lock();
+      lock.unlock();
+    }
+    return String.format("ok %.1f", (System.nanoTime() - began) / 1000.0 / turns);
+  }
+
+  private String answer(String[] words) throws Exception {
+    switch (words[0]) {
+      case "lock":
+        return lock(
+            words[1], Long.parseLong(words[2]), Long.parseLong(words[3]), words[4].equals("renew"));
+      case "unlock":
+        return unlock();
+      case "extend": // the watchdog does
+        return held.isHeldByCurrentThread() ? "ok" : "lost";
+      case "holds":
+        return "ok " + held.getHoldCount();
+      case "force":
+        return "ok " + named(words[1]).forceUnlock();
+      case "count":
+        return count(words);
+      case "bench":
+        return bench(words[1], Long.parseLong(words[2]));
+      default:
+        return "error no such verb";
+    }
+  }
+
+  public static void main(String[] given) throws Exception {
+    Config config = new Config();
+    config.setLockWatchdogTimeout(Long.parseLong(given[2]));
+    config
+        .useSingleServer()
+        .setAddress("redis://" + given[1])
+        .setConnectionMinimumIdleSize(2)
+        .setConnectionPoolSize(8);
+    RedissonClient client = Redisson.create(config);
+    Adapter adapter = new Adapter(client, given[0].equals("fenced"));
+    System.out.println("ready");
+    BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+    for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+      String said;
+      try {
+        said = adapter.answer(line.split(" "));
+      } catch (Exception problem) {
+        said = "error " + problem.toString().replace('\n', ' ');
+      }
+      System.out.println(said);
+      System.out.flush();
+    }
+    System.exit(0);
+  }
+}

@@ -1,0 +1,144 @@
+// Holdfast behind the line protocol of tests/interop: see its README.
+//
+// usage: interop_adapter mutex|rlock|rfenced URL
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <holdfast/holdfast.hpp>
+
+namespace {
+
+using holdfast::lease;
+using std::chrono::milliseconds;
+using words = std::vector<std::string>;
+
+class locker {
+ public:
+  locker(std::string kind, const std::string& url) : kind_{std::move(kind)}, client_{url} {}
+
+  std::optional<lease> acquire(const std::string& name, milliseconds ttl, milliseconds wait,
+                               bool renew) {
+    const holdfast::lock_options how{.ttl = ttl, .renew = renew, .label = "interop"};
+    if (kind_ == "mutex") return client_.mutex(name, how).try_acquire(wait);
+    if (kind_ == "rlock") return holdfast::redisson::rlock{client_, name, how}.try_acquire(wait);
+    return holdfast::redisson::rfenced_lock{client_, name, how}.try_acquire(wait);
+  }
+
+  std::string answer(const words& given) {
+    const auto& verb = given.at(0);
+    if (verb == "lock") {
+      held_ = acquire(given.at(1), ms(given.at(2)), ms(given.at(3)), given.at(4) == "renew");
+      return held_ ? "ok " + to_string(held_->token()) : "busy";
+    }
+    if (verb == "unlock") return verdict(held_.value().release());
+    if (verb == "extend") return verdict(held_.value().renew());
+    if (verb == "held") return held_.value().held() ? "ok" : "lost";
+    if (verb == "enter") {  // NAME TTL WAIT: as a thread does, again if it has it
+      if (!entered_) {
+        entered_.emplace(client_, given.at(1), holdfast::lock_options{.ttl = ms(given.at(2))});
+      }
+      return entered_->try_lock_for(ms(given.at(3))) ? "ok " + std::to_string(entered_->holds())
+                                                     : "busy";
+    }
+    if (verb == "leave") {
+      entered_.value().unlock();
+      return "ok " + std::to_string(entered_->holds());
+    }
+    if (verb == "force") {
+      return holdfast::redisson::rlock{client_, given.at(1)}.force_unlock() ? "ok true"
+                                                                            : "ok false";
+    }
+    if (verb == "count") return count(given);
+    if (verb == "bench") return bench(given.at(1), std::stoi(given.at(2)));
+    return "error no such verb";
+  }
+
+ private:
+  static milliseconds ms(const std::string& text) { return milliseconds{std::stol(text)}; }
+
+  static std::string verdict(const holdfast::result<void>& said) {
+    if (said) return "ok";
+    if (said.error().code == holdfast::errc::lease_lost) return "lost";
+    return "error " + said.error().message;
+  }
+
+  static void note(int ledger, const std::string& line) {
+    if (::write(ledger, line.data(), line.size()) < 0) std::perror("ledger");
+  }
+
+  // One turn of one holder: what is written shows whether it was alone.
+  static void turn(const std::string& counter, int ledger, const std::string& who) {
+    note(ledger, "enter " + who + "\n");
+    long value = 0;
+    std::ifstream{counter} >> value;
+    std::this_thread::sleep_for(milliseconds{1});
+    std::ofstream{counter, std::ios::trunc} << value + 1;
+    note(ledger, "leave " + who + "\n");
+  }
+
+  // NAME TTL WAIT TURNS SECONDS COUNTER LEDGER WHO; the name "-": without a lock
+  std::string count(const words& given) {
+    const auto& name = given.at(1);
+    const auto turns = std::stol(given.at(4));
+    const std::chrono::duration<double> most{std::stod(given.at(5))};
+    const int ledger = ::open(given.at(7).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+    const auto until = std::chrono::steady_clock::now() + most;
+    long done = 0;
+    while (done < turns && std::chrono::steady_clock::now() < until) {
+      std::optional<lease> mine;
+      if (name != "-") {
+        mine = acquire(name, ms(given.at(2)), ms(given.at(3)), true);
+        if (!mine) continue;
+      }
+      turn(given.at(6), ledger, given.at(8));
+      ++done;
+    }
+    ::close(ledger);
+    return "ok " + std::to_string(done);
+  }
+
+  std::string bench(const std::string& name, int turns) {
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < turns; ++i)
+      static_cast<void>(acquire(name, milliseconds{30'000}, milliseconds{1000}, true));
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - began;
+    return "ok " + std::to_string(took.count() / turns);
+  }
+
+  const std::string kind_;
+  holdfast::client client_;
+  std::optional<lease> held_;
+  std::optional<holdfast::redisson::rlock> entered_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 64;
+  locker mine{argv[1], argv[2]};
+  std::cout << "ready" << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream text{line};
+    words given;
+    for (std::string word; text >> word;)
+      given.push_back(word);
+    std::string said;
+    try {
+      said = mine.answer(given);
+    } catch (const std::exception& problem) {
+      said = std::string{"error "} + problem.what();
+    }
+    std::cout << said << std::endl;
+  }
+}

@@ -190,7 +190,9 @@ bool inbox::settle_locked(const core::owner_id& id, fencing_token token) {
       found != waiters_.end() && found->second.granted && found->second.granted->token >= token;
   const bool last = waiters_.erase(id) > 0 && waiters_.empty();
   if (core::planted(core::planted_bug::settling)) return last;
-  if (came || !subscription_ || settled_.add(id, token)) return last;
+  // While it is being opened the server may have confirmed that already, and sent the message.
+  const bool none_can_come = !subscription_ && !opening_;
+  if (came || none_can_come || settled_.add(id, token)) return last;
   disconnect();
   wake_.wake();
   return last;

@@ -44,6 +44,9 @@ int break_it(const break_options& options) {
     say(fmt::format("{} is free; nothing was done", name));
   } else if (now.holder->foreign) {
     say(fmt::format("{} has no token, nothing was done: {}", name, describe(now)));
+  } else if (now.kind != lock_status::form::mutex) {
+    say(fmt::format("{} has no holder with token {}, nothing was done: {}", name, options.token,
+                    describe(now)));
   } else {
     say(fmt::format("{} has token {}, not {}, nothing was done: {}", name,
                     now.holder->token.value(), options.token, describe(now)));

@@ -33,10 +33,8 @@ std::size_t held_on(const lock_status& status) {
                     [](const auto& one) { return one.status == lock_on_node::state::held; }));
 }
 
-row cells(const lock_status& status) {
+row cells(const lock_status& status, const holder& who) {
   const std::string waiting = std::to_string(status.waiting);
-  if (!status.holder) return {escape(status.name), "free", "", "", "", "", waiting, ""};
-  const holder& who = *status.holder;
   if (who.foreign) {
     return {escape(status.name), "(not Holdfast)", "-", "-", "-", show_remaining(status), waiting,
             escape(who.value)};
@@ -49,6 +47,28 @@ row cells(const lock_status& status) {
           show_remaining(status),
           waiting,
           escape(who.label)};
+}
+
+// A row for each holder that is shown.
+std::vector<row> rows_of(const lock_status& status) {
+  if (!status.holder) {
+    return {{escape(status.name), "free", "", "", "", "", std::to_string(status.waiting), ""}};
+  }
+  if (status.kind == lock_status::form::mutex) return {cells(status, *status.holder)};
+  std::vector<row> rows;
+  for (const auto& who : status.holders)
+    rows.push_back(cells(status, who));
+  return rows;
+}
+
+// "3 of 4 permits"; how a unit is called depends on who has it.
+std::string in_use(const lock_status& status) {
+  if (status.kind == lock_status::form::semaphore) {
+    return fmt::format("{} of {} permits", status.units_in_use, status.capacity);
+  }
+  const bool writes = status.holder && status.holder->units == status.capacity;
+  if (writes) return "1 writer";
+  return fmt::format("{} reader{}", status.holding, status.holding == 1 ? "" : "s");
 }
 
 // Its clock and ours may differ: never less than nothing.
@@ -77,6 +97,11 @@ std::string describe(const lock_status& status) {
   }
   const auto since = std::chrono::system_clock::now() - who.since;
   const std::string label = who.label.empty() ? "" : fmt::format(" ({})", escape(who.label));
+  if (status.kind != lock_status::form::mutex) {
+    return fmt::format("{} held, by {} pid {}{} for {}{}", in_use(status), escape(who.host),
+                       who.pid, label, show_duration(std::max(since, since.zero())),
+                       status.holding > 1 ? " and others" : "");
+  }
   return fmt::format("held by {} pid {}{} for {}, {}", escape(who.host), who.pid, label,
                      show_duration(std::max(since, since.zero())), left);
 }
@@ -143,17 +168,35 @@ node_words describe(const lock_on_node& of) {
 
 std::string show_table(const std::vector<lock_status>& locks) {
   std::vector<row> rows{{"LOCK", "HOST", "PID", "SINCE", "TOKEN", "REMAINING", "WAITING", "LABEL"}};
-  std::transform(locks.begin(), locks.end(), std::back_inserter(rows), cells);
+  // A lock that several hold has a row for each of them.
+  std::vector<const lock_status*> of{nullptr};
+  for (const auto& one : locks) {
+    for (auto& line : rows_of(one)) {
+      rows.push_back(std::move(line));
+      of.push_back(&one);
+    }
+  }
   const bool on_nodes =
       std::any_of(locks.begin(), locks.end(), [](const auto& one) { return !one.nodes.empty(); });
   // Before the label, which is of any length.
   for (std::size_t i = 0; on_nodes && i < rows.size(); ++i) {
-    const auto shown = i == 0
-                           ? std::string{"NODES"}
-                           : fmt::format("{}/{}", held_on(locks[i - 1]), locks[i - 1].nodes.size());
+    const auto shown =
+        i == 0 ? std::string{"NODES"} : fmt::format("{}/{}", held_on(*of[i]), of[i]->nodes.size());
     rows[i].insert(rows[i].end() - 1, shown);
   }
   return line_up(rows);
+}
+
+std::string show_units(const lock_status& status) {
+  if (status.kind == lock_status::form::mutex) return {};
+  std::string text = fmt::format("{}: {}", to_string(status.kind), in_use(status));
+  if (status.kind == lock_status::form::semaphore && status.holding > 0) {
+    text += fmt::format(", {} holder{}", status.holding, status.holding == 1 ? "" : "s");
+  }
+  if (status.holding > status.holders.size()) {
+    text += fmt::format(", {} of them not shown", status.holding - status.holders.size());
+  }
+  return text + "\n";
 }
 
 std::string show_nodes(const lock_status& status) {
@@ -201,7 +244,8 @@ nlohmann::ordered_json holder_json(const std::optional<holder>& who) {
           {"pid", who->pid},
           {"label", escape(who->label)},
           {"token", who->token.value()},
-          {"since", show_time(who->since)}};
+          {"since", show_time(who->since)},
+          {"units", who->units}};
 }
 
 }  // namespace
@@ -209,11 +253,18 @@ nlohmann::ordered_json holder_json(const std::optional<holder>& who) {
 nlohmann::ordered_json to_json(const lock_status& status) {
   nlohmann::ordered_json json{{"name", escape(status.name)},
                               {"held", status.holder.has_value()},
+                              {"kind", to_string(status.kind)},
+                              {"capacity", status.capacity},
+                              {"units_in_use", status.units_in_use},
+                              {"holding", status.holding},
+                              {"holders", nlohmann::ordered_json::array()},
                               {"holder", nullptr},
                               {"remaining_ms", nullptr},
                               {"waiting", status.waiting},
                               {"waiters", nlohmann::ordered_json::array()},
                               {"nodes", nlohmann::ordered_json::array()}};
+  for (const holder& who : status.holders)
+    json["holders"].push_back(holder_json(who));
   for (const waiter& who : status.waiters) {
     json["waiters"].push_back({{"host", escape(who.host)},
                                {"pid", who.pid},

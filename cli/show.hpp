@@ -19,6 +19,9 @@ namespace holdfast::cli {
 // Who waits, in order, a line each; nothing if nobody does.
 [[nodiscard]] std::string show_queue(const lock_status& status);
 
+// What kind of lock it is, and how much of it is in use; nothing for a mutex.
+[[nodiscard]] std::string show_units(const lock_status& status);
+
 // On a quorum: how far its nodes agree, then what each says; nothing for a store without nodes.
 [[nodiscard]] std::string show_nodes(const lock_status& status);
 

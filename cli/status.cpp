@@ -47,10 +47,10 @@ int show_one(client& store, const status_options& options, const std::string& wh
     json["store"] = where;
     text = json.dump() + "\n";
   } else if (!status.holder) {
-    text = fmt::format("{}: free on {}\n", escape(status.name), where) + show_queue(status) +
-           show_nodes(status);
+    text = fmt::format("{}: free on {}\n", escape(status.name), where) + show_units(status) +
+           show_queue(status) + show_nodes(status);
   } else {
-    text = show_table({status}) + show_queue(status) + show_nodes(status) +
+    text = show_table({status}) + show_units(status) + show_queue(status) + show_nodes(status) +
            fmt::format("on {}\n", where);
   }
   return print(text) ? exit_code::ok : exit_code::io;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <holdfast/client.hpp>
@@ -108,15 +109,32 @@ recursive_mutex client::recursive_mutex(std::string_view name, lock_options opti
   return holdfast::recursive_mutex{mutex(name, std::move(options))};
 }
 
+namespace {
+
+// Of a mutex stores say only who has it.
+lock_status counted(lock_status status) {
+  if (status.kind == lock_status::form::mutex && status.holder && status.holders.empty()) {
+    status.units_in_use = 1;
+    status.holding = 1;
+    status.holders.push_back(*status.holder);
+  }
+  return status;
+}
+
+}  // namespace
+
 lock_status client::status(std::string_view name) {
   auto& s = usable(state_);
   auto lock = value_or_throw(s.open(name));
-  return value_or_throw(lock->store->inspect(deadline(s)));
+  return counted(value_or_throw(lock->store->inspect(deadline(s))));
 }
 
 std::vector<lock_status> client::list(std::string_view pattern) {
   auto& s = usable(state_);
-  return value_or_throw(s.store().list(pattern, s.options.operation_timeout));
+  auto all = value_or_throw(s.store().list(pattern, s.options.operation_timeout));
+  std::transform(all.begin(), all.end(), all.begin(),
+                 [](lock_status& one) { return counted(std::move(one)); });
+  return all;
 }
 
 void client::break_lock(std::string_view name, fencing_token token) {

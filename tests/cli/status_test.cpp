@@ -1,6 +1,8 @@
 // `holdfast status`, `break` and `local`: who holds what, shown safely.
 #include <nlohmann/json.hpp>
 
+#include <holdfast/holdfast.hpp>
+
 #include "cli_test.hpp"
 
 namespace holdfast::test {
@@ -113,6 +115,46 @@ TEST_F(CliStatus, AForeignHolderIsShownAsSuch) {
   const auto text = run({"status", "a"});
   EXPECT_FALSE(contains(text.out, "\x1b"));
   EXPECT_EQ(run({"run", "a", "--wait", "0", "--", "true"}).exit, exited(75));
+}
+
+TEST_F(CliStatus, ShowsWhoHasPermits) {
+  client c{server_.url(), {.lock = {.label = "encoder"}}};
+  const auto one = c.semaphore("slots", 4).acquire();
+  auto other = c.semaphore("slots", 4).acquire(2);
+  const auto text = run({"status", "slots"});
+  EXPECT_TRUE(contains(text.out, "semaphore: 3 of 4 permits, 2 holders\n")) << text.out;
+  EXPECT_TRUE(contains(text.out, to_string(one.token()))) << text.out;
+  EXPECT_TRUE(contains(text.out, to_string(other.token()))) << text.out;
+  EXPECT_TRUE(contains(run({"status"}).out, "slots")) << "in the list, too";
+
+  const auto json = status_json("slots");
+  EXPECT_EQ(json.at("kind"), "semaphore");
+  EXPECT_EQ(json.at("capacity"), 4);
+  EXPECT_EQ(json.at("units_in_use"), 3);
+  EXPECT_EQ(json.at("holding"), 2);
+  ASSERT_EQ(json.at("holders").size(), 2U);
+  EXPECT_EQ(json.at("holders").at(1).at("units"), 2);
+  EXPECT_EQ(json.at("holders").at(1).at("token"), other.token().value());
+  EXPECT_EQ(json.at("holder"), json.at("holders").at(0));
+
+  const auto refused = run({"break", "slots", "--token", "1"});
+  EXPECT_EQ(refused.exit, exited(1));
+  EXPECT_TRUE(contains(refused.err, "3 of 4 permits")) << refused.err;
+  EXPECT_EQ(run({"break", "slots", "--token", to_string(other.token())}).exit, exited(0));
+  EXPECT_EQ(status_json("slots").at("units_in_use"), 1);
+  EXPECT_TRUE(one.held());
+}
+
+TEST_F(CliStatus, ShowsReadersAndWriters) {
+  client c{server_.url()};
+  {
+    auto writes = c.shared_mutex("config").acquire();
+    EXPECT_TRUE(contains(run({"status", "config"}).out, "shared_mutex: 1 writer\n"));
+    ASSERT_TRUE(writes.release());
+  }
+  const auto reads = c.shared_mutex("config").acquire_shared();
+  EXPECT_TRUE(contains(run({"status", "config"}).out, "shared_mutex: 1 reader\n"));
+  EXPECT_EQ(status_json("config").at("kind"), "shared_mutex");
 }
 
 TEST_F(CliStatus, BreakComparesTheToken) {

@@ -313,7 +313,7 @@ CONTRACT_OF_SHARES(StatusShowsHowManyPermitsAreInUse) {
 
 CONTRACT_OF_SHARES_BETWEEN_PROCESSES(KilledHoldersPermitsComeBack) {
   client c = make_client(lock_options{.ttl = long_ttl});
-  holder_process killed{store().url(), "slots", short_ttl, "2/3"};
+  holder_process killed{store().url(), "slots", short_ttl, holder_process::part{"2/3"}};
   const auto one = c.semaphore("slots", 3).acquire();
   EXPECT_FALSE(c.semaphore("slots", 3).try_acquire());
   killed.child().signal(SIGKILL);

@@ -369,7 +369,7 @@ CONTRACT_OF_SHARES(LeaseOfAReaderCanBeAdopted) {
 CONTRACT_OF_SHARES_BETWEEN_PROCESSES(KilledReaderFreesOnlyItsShare) {
   client c = make_client(lock_options{.ttl = long_ttl});
   const auto stays = c.shared_mutex("config").acquire_shared();
-  holder_process killed{store().url(), "config", short_ttl, "shared"};
+  holder_process killed{store().url(), "config", short_ttl, holder_process::part{"shared"}};
   ASSERT_EQ(c.status("config").holding, 2U);
   killed.child().signal(SIGKILL);
   ASSERT_TRUE(eventually([&] { return c.status("config").holding == 1; }));
@@ -380,7 +380,7 @@ CONTRACT_OF_SHARES_BETWEEN_PROCESSES(KilledReaderFreesOnlyItsShare) {
 
 CONTRACT_OF_SHARES_BETWEEN_PROCESSES(WriterOutwaitsAKilledReader) {
   client c = make_client(lock_options{.ttl = long_ttl});
-  holder_process killed{store().url(), "config", short_ttl, "shared"};
+  holder_process killed{store().url(), "config", short_ttl, holder_process::part{"shared"}};
   auto writes = wait_to_write(c);
   killed.child().signal(SIGKILL);
   EXPECT_TRUE(writes.get());

@@ -204,6 +204,7 @@ class word_source {
         {"DEL", "k", "k"},
         {"PTTL", "k"},
         {"PEXPIRE", "k", "n"},
+        {"PERSIST", "k"},
         {"GETRANGE", "k", "n", "n"},
         {"HSET", "k", "f", "v"},
         {"HSET", "k", "f", "v", "f", "v"},
@@ -435,6 +436,130 @@ class script_source {
   }
   random_stream& random_;
 };
+
+// Of locks that several may hold: one of each kind, and a name that is also a mutex's.
+class share_source {
+ public:
+  explicit share_source(random_stream& random) : random_{random} {}
+
+  script_source::call next() {
+    const auto which = static_cast<std::size_t>(random_.between(0, 20));
+    const auto& one = all()[which == 20 ? 2 : which % 2];
+    const texts four{one.lock, one.slot, one.queue, one.waiters};
+    const bool reads = which % 2 == 0;
+    const auto id = owner();
+    switch (random_.between(0, 13)) {
+      default:
+        return {&scripts::share_acquire, four, asking(id, reads)};
+      case 6:
+      case 7:
+      case 8:
+      case 9:
+        return {&scripts::share_release,
+                four,
+                {id, random_.chance(500) ? entry(id, reads) : "", "", kind(reads),
+                 random_.chance(900) ? units(reads) : ""}};
+      case 10:
+        return {&scripts::renew,
+                {one.lock, all()[2].lock},
+                {"#" + id, ttl(), random_.chance(500) ? "0" : token, owner(), ttl(), "0"}};
+      case 11:
+        return {&scripts::inspect, {one.lock, one.queue, "none", "none"}, {"2"}};
+      case 12:
+        if (random_.chance(500)) return {&scripts::break_, four, {token}};
+        return {&scripts::acquire,
+                {all()[2].lock, all()[2].slot, all()[2].queue, all()[2].waiters},
+                {id, ttl(), "1", "2", "host=h;pid=1;label=", "", "100", "1"}};
+      case 13:
+        if (random_.chance(700)) return {&scripts::share_downgrade, four, {id, ttl(), token}};
+        return {&scripts::share_resize, four, {std::to_string(random_.between(1, 4))}};
+    }
+  }
+  std::string token = "1";
+
+ private:
+  static const std::vector<stores::redis::lock_keys>& all() {
+    static const std::vector<stores::redis::lock_keys> keys{stores::redis::lock_keys{"config"},
+                                                            stores::redis::lock_keys{"slots"},
+                                                            stores::redis::lock_keys{"orders"}};
+    return keys;
+  }
+  std::string owner() {
+    return std::string{
+        core::owner_id::from_bits(0, static_cast<std::uint64_t>(random_.between(1, 8))).text()};
+  }
+  std::string ttl() { return std::to_string(random_.spread(1, 3000)); }
+  static std::string kind(bool reads) { return reads ? "shared" : "permits"; }
+  static std::string units(bool reads) { return reads ? "10000" : "3"; }
+  // The same for the same owner, as a client's is.
+  static std::uint32_t wanted(const std::string& id, bool reads) {
+    const auto last = static_cast<std::uint32_t>(id.back() - '0');
+    return reads ? last % 3 == 0 ? 0 : 1 : 1 + last % 3;
+  }
+  static std::string entry(const std::string& id, bool reads) {
+    const auto last = id.back() - '0';
+    core::lock_kind of;
+    of.what = reads ? core::lock_kind::form::shared : core::lock_kind::form::permits;
+    const auto holder = stores::redis::units_wanted(of, wanted(id, reads)) + "host=h;pid=1;label=";
+    stores::redis::queue_entry what;
+    what.id = *core::owner_id::parse(id);
+    what.claim = std::chrono::milliseconds{500 * last};
+    what.block = 0;
+    const std::string deaf = "holdfast:inbox:0000000000000000000000000000000f";
+    what.inbox = last % 3 == 2 ? std::string_view{deaf} : beside_redis::heard_channel;
+    what.joined = std::chrono::milliseconds{1'700'000'000'000};
+    what.holder = holder;
+    return what.text();
+  }
+  texts asking(const std::string& id, bool reads) {
+    return {id,
+            ttl(),
+            random_.chance(20) ? "3" : "1",
+            "2",
+            "host=h;pid=1;label=x",
+            random_.chance(700) ? entry(id, reads) : "",
+            random_.chance(50) ? "1" : "10000",
+            std::to_string(wanted(id, reads)),
+            kind(random_.chance(20) ? !reads : reads),
+            random_.chance(980) ? units(reads) : "2"};
+  }
+  random_stream& random_;
+};
+
+TEST(SimulatedRedis, RunsScriptsOfSharesAsRedisDoes) {
+  beside_redis both;
+  std::size_t grants = 0;
+  std::size_t hand_overs = 0;
+  for (std::uint64_t seed = 1; seed <= rounds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    both.clear();
+    random_stream random{seed, 2};
+    share_source source{random};
+    for (int step = 0; step < steps; ++step) {
+      const auto call = source.next();
+      const auto said = both.eval(call.script->source, call.keys, call.args);
+      ASSERT_EQ(said.simulated, said.real)
+          << call.script->name << " " << testing::PrintToString(call.args);
+      const auto sent = both.messages();
+      ASSERT_EQ(sent.simulated, sent.real);
+      if (step % contents_compared_every == 0) {
+        const auto kept = both.contents();
+        ASSERT_EQ(kept.simulated, kept.real)
+            << call.script->name << " " << testing::PrintToString(call.args);
+      }
+      if (said.real.starts_with("[1, 1")) {
+        ++grants;
+        if (random.chance(500)) source.token = said.real.substr(4, 16);
+      }
+      hand_overs += sent.real.empty() ? 0 : 1;
+      both.advance(random.spread(1, 600'000));
+      if (random.chance(30)) both.advance(-random.spread(1000, 5'000'000));
+    }
+  }
+  // Or nothing was compared.
+  EXPECT_GT(grants, 500U);
+  EXPECT_GT(hand_overs, 100U);
+}
 
 TEST(SimulatedRedis, RunsOurScriptsAsRedisDoes) {
   beside_redis both;

@@ -74,11 +74,11 @@ client::client(network& net, process& in, const std::vector<std::unique_ptr<node
         return detail::client_state::make(
             observe(make_store(net, in, nodes, the, background_), std::move(tell)), background_,
             options_of(the));
-      }()} {
-  for (std::size_t i = 0; i < locks_max; ++i) {
-    locks_[i] = std::make_shared<detail::mutex_state>(state_, *state_->open(keys_of(i).lock),
-                                                      detail::lock_terms{rule, {}});
-  }
+      }()},
+      kind_{the.of},
+      rule_{rule} {
+  for (std::size_t i = 0; i < locks_max; ++i)
+    locks_[i] = *state_->open(keys_of(i).lock, kind_);
 }
 
 // Its process is gone, or the world ends: nothing that it would still do counts.
@@ -89,14 +89,15 @@ client::~client() {
   });
 }
 
-const stores::store_lock& client::lock(std::size_t which) const {
-  return *locks_[which]->lock->store;
-}
+const stores::store_lock& client::lock(std::size_t which) const { return *locks_[which]->store; }
 
-void client::acquire(std::size_t lock, core::duration wait, std::stop_token stop, on_done done) {
+void client::acquire(std::size_t lock, std::uint32_t units, core::duration wait,
+                     std::stop_token stop, on_done done) {
   const auto mine = under_way_.emplace(under_way_.end());
   *mine = std::make_shared<detail::acquisition>(
-      locks_[lock], wait, std::move(stop), in_.events, [this, mine, done](auto got) {
+      std::make_shared<const detail::mutex_state>(state_, locks_[lock],
+                                                  detail::lock_terms{rule_, {}, units}),
+      wait, std::move(stop), in_.events, [this, mine, done](auto got) {
         const auto until_told = std::move(*mine);
         under_way_.erase(mine);
         if (got && *got) return done(std::move(**got), {});
@@ -118,6 +119,10 @@ bool client::withdrawn_for_good(const core::owner_id& id) const {
 // A node that has lost something since does not vote: to others it is as if it still had the lock.
 bool client::has_at_store(std::size_t which, const core::owner_id& id) {
   const auto& key = keys_of(which).lock;
+  if (core::is_shared(kind_)) {
+    const auto all = nodes_[0]->shares_of(key);
+    return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.id == id; });
+  }
   const auto having = std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& one) {
     return one->owner_of(key) == id || (is_quorum_ && one->excused());
   });

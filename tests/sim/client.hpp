@@ -36,7 +36,9 @@ class client {
   client& operator=(const client&) = delete;
   ~client();
 
-  void acquire(std::size_t lock, core::duration wait, std::stop_token stop, on_done done);
+  // `units`: of a lock that several may hold.
+  void acquire(std::size_t lock, std::uint32_t units, core::duration wait, std::stop_token stop,
+               on_done done);
 
   // True if something of this id was sent and never answered: it may still arrive.
   [[nodiscard]] bool may_arrive_late(const core::owner_id& id) const;
@@ -59,7 +61,9 @@ class client {
   const std::vector<std::unique_ptr<node>>& nodes_;
   const std::shared_ptr<runtime::background> background_;
   const std::shared_ptr<detail::client_state> state_;
-  std::array<std::shared_ptr<const detail::mutex_state>, locks_max> locks_;
+  const core::lock_kind kind_;
+  const core::lease_rule rule_;
+  std::array<std::shared_ptr<detail::lock_state>, locks_max> locks_;
   std::list<std::shared_ptr<detail::acquisition>> under_way_;
 };
 

@@ -106,6 +106,13 @@ reply pexpire(call_context& in, words args) {
   return reply::of(1);
 }
 
+reply persist(call_context& in, words args) {
+  auto* found = in.data.find(args[0], in.now_ms());
+  const bool had = found != nullptr && found->expires_ms;
+  if (had) found->expires_ms.reset();
+  return reply::of(had ? 1 : 0);
+}
+
 // ---- strings -----------------------------------------------------------------------------------
 
 reply get(call_context& in, words args) {
@@ -468,20 +475,35 @@ struct command {
 };
 
 constexpr std::array commands{
-    command{"DEL", del, 1, any},       command{"EXISTS", exists, 1, any},
-    command{"GET", get, 1, 1},         command{"GETRANGE", getrange, 3, 3},
-    command{"HDEL", hdel, 2, any},     command{"HGET", hget, 2, 2},
-    command{"HGETALL", hgetall, 1, 1}, command{"HLEN", hlen, 1, 1},
-    command{"HMGET", hmget, 2, any},   command{"HSET", hset, 3, any},
-    command{"INFO", info, 0, 1},       command{"LINDEX", lindex, 2, 2},
-    command{"LLEN", llen, 1, 1},       command{"LPOP", lpop, 1, 1},
-    command{"LRANGE", lrange, 3, 3},   command{"LREM", lrem, 3, 3},
-    command{"MGET", mget, 1, any},     command{"PEXPIRE", pexpire, 2, 2},
-    command{"PTTL", pttl, 1, 1},       command{"PUBLISH", publish, 2, 2},
-    command{"RPOP", rpop, 1, 1},       command{"RPUSH", rpush, 2, any},
-    command{"SET", set, 2, any},       command{"TIME", time, 0, 0},
-    command{"ZADD", zadd, 3, any},     command{"ZCARD", zcard, 1, 1},
-    command{"ZPOPMIN", zpopmin, 1, 1}, command{"ZRANGE", zrange_with_scores, 4, 4},
+    command{"DEL", del, 1, any},
+    command{"EXISTS", exists, 1, any},
+    command{"GET", get, 1, 1},
+    command{"GETRANGE", getrange, 3, 3},
+    command{"HDEL", hdel, 2, any},
+    command{"HGET", hget, 2, 2},
+    command{"HGETALL", hgetall, 1, 1},
+    command{"HLEN", hlen, 1, 1},
+    command{"HMGET", hmget, 2, any},
+    command{"HSET", hset, 3, any},
+    command{"INFO", info, 0, 1},
+    command{"LINDEX", lindex, 2, 2},
+    command{"LLEN", llen, 1, 1},
+    command{"LPOP", lpop, 1, 1},
+    command{"LRANGE", lrange, 3, 3},
+    command{"LREM", lrem, 3, 3},
+    command{"MGET", mget, 1, any},
+    command{"PERSIST", persist, 1, 1},
+    command{"PEXPIRE", pexpire, 2, 2},
+    command{"PTTL", pttl, 1, 1},
+    command{"PUBLISH", publish, 2, 2},
+    command{"RPOP", rpop, 1, 1},
+    command{"RPUSH", rpush, 2, any},
+    command{"SET", set, 2, any},
+    command{"TIME", time, 0, 0},
+    command{"ZADD", zadd, 3, any},
+    command{"ZCARD", zcard, 1, 1},
+    command{"ZPOPMIN", zpopmin, 1, 1},
+    command{"ZRANGE", zrange_with_scores, 4, 4},
     command{"ZREM", zrem, 2, any},
 };
 

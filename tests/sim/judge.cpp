@@ -10,10 +10,14 @@ void judge::broken(std::string promise, std::string what) {
   found_ = violation{std::move(promise), std::move(what)};
 }
 
-void judge::check_alone(std::size_t lock, const core::owner_id& id, const std::string& how) {
+// That there is room beside those who hold.
+void judge::check_room(std::size_t lock, const core::owner_id& id, std::uint32_t units,
+                       const std::string& how) {
   if (exclusion_rests()) return;
   for (const auto* other : leases_) {
     if (other->lock != lock || other->id() == id || !other->held()) continue;
+    units += other->units;
+    if (units <= capacity_) continue;
     broken("exclusion", brief(id.text()) + " " + how + " lock" + std::to_string(lock) + " while " +
                             brief(other->id().text()) + " of " + other->holder->name + " holds it");
   }
@@ -27,7 +31,7 @@ void judge::granted(const lease& fresh, std::uint64_t above, bool at_store) {
     broken("held, but not at the store", id + " was granted what the store does not have for it");
   }
   if (held_by(fresh.id()) != nullptr) broken("exclusion", id + " was handed on while it is held");
-  check_alone(fresh.lock, fresh.id(), "holds");
+  check_room(fresh.lock, fresh.id(), fresh.units, "holds");
 
   auto& history = tokens_[fresh.lock];
   const auto token = fresh.token();
@@ -81,9 +85,10 @@ void judge::refused(const core::owner_id& id, loss why) {
          brief(id.text()) + " was told " + std::string{to_string(why)} + " before its deadline");
 }
 
-void judge::store_gave(std::size_t lock, const core::owner_id& id, std::uint64_t last_token) {
+void judge::store_gave(std::size_t lock, const core::owner_id& id, std::uint64_t last_token,
+                       std::uint32_t units) {
   highest_ = std::max(highest_, last_token);
-  check_alone(lock, id, "is given");
+  check_room(lock, id, units, "is given");
   if (!data_lost_ && is_over(id)) {
     broken("ghost", "the store gave lock" + std::to_string(lock) + " to " + brief(id.text()) +
                         ", which was over for sure");

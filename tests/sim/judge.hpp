@@ -19,6 +19,7 @@ struct lease {
   std::shared_ptr<detail::lease_state> state;
   process* holder;
   unsigned life;  // of its process
+  std::uint32_t units = 1;
 
   [[nodiscard]] const core::owner_id& id() const { return state->id; }
   [[nodiscard]] std::uint64_t token() const { return state->token.value(); }
@@ -36,8 +37,10 @@ struct violation {
 class judge {
  public:
   // `lenient`: see mutant.
-  judge(const timeline& time, trace_log& trace, std::size_t locks, bool lenient)
-      : time_{time}, trace_{trace}, lenient_{lenient}, tokens_(locks) {}
+  // `capacity`: units that each lock has.
+  judge(const timeline& time, trace_log& trace, std::size_t locks, std::uint32_t capacity,
+        bool lenient)
+      : time_{time}, trace_{trace}, capacity_{capacity}, lenient_{lenient}, tokens_(locks) {}
 
   // The first one found; the rest may follow from it.
   [[nodiscard]] const std::optional<violation>& found() const noexcept { return found_; }
@@ -55,7 +58,8 @@ class judge {
   void refused(const core::owner_id& id, loss why);
 
   // The store gave the lock to `id`, with tokens up to `last_token`.
-  void store_gave(std::size_t lock, const core::owner_id& id, std::uint64_t last_token);
+  void store_gave(std::size_t lock, const core::owner_id& id, std::uint64_t last_token,
+                  std::uint32_t units = 1);
   // The attempt is over, and nothing of it is on its way: the store must never give to it again.
   void over(const core::owner_id& id);
   [[nodiscard]] bool is_over(const core::owner_id& id) const { return over_.contains(id); }
@@ -81,7 +85,8 @@ class judge {
   [[nodiscard]] bool is_held(std::size_t lock, std::uint64_t token) const;
   // The lease that is held by this id, or null.
   [[nodiscard]] const lease* held_by(const core::owner_id& id) const;
-  void check_alone(std::size_t lock, const core::owner_id& id, const std::string& how);
+  void check_room(std::size_t lock, const core::owner_id& id, std::uint32_t units,
+                  const std::string& how);
 
   struct token_history {
     std::uint64_t returned = 0;  // the highest that an acquisition has returned with
@@ -91,6 +96,7 @@ class judge {
 
   const timeline& time_;
   trace_log& trace_;
+  const std::uint32_t capacity_;
   const bool lenient_;
   std::set<std::size_t> lossy_;
   std::vector<const lease*> leases_;

@@ -30,8 +30,12 @@ std::string edited(const stores::redis::scripts::script& original, const std::ve
 
 lock_scripts lock_scripts::load(script_engine& engine, const std::vector<edit>& edits) {
   namespace scripts = stores::redis::scripts;
-  return {engine.load(edited(scripts::acquire, edits)),
-          engine.load(edited(scripts::release, edits)), engine.load(edited(scripts::renew, edits))};
+  const auto loaded = [&](const scripts::script& original) {
+    return engine.load(edited(original, edits));
+  };
+  return {loaded(scripts::acquire),       loaded(scripts::release),
+          loaded(scripts::renew),         loaded(scripts::share_acquire),
+          loaded(scripts::share_release), loaded(scripts::share_downgrade)};
 }
 
 quorum_scripts quorum_scripts::load(script_engine& engine, const std::vector<edit>& edits) {
@@ -45,10 +49,13 @@ quorum_scripts quorum_scripts::load(script_engine& engine, const std::vector<edi
 }
 
 std::string_view shipped_scripts::name_of(loaded_script which) const {
-  const std::array<std::pair<loaded_script, std::string_view>, 10> names{
+  const std::array<std::pair<loaded_script, std::string_view>, 13> names{
       {{redis.acquire, "acquire"},
        {redis.release, "release"},
        {redis.renew, "renew"},
+       {redis.share_acquire, "share_acquire"},
+       {redis.share_release, "share_release"},
+       {redis.share_downgrade, "share_downgrade"},
        {redlock.acquire, "acquire"},
        {redlock.raise, "raise"},
        {redlock.release, "release"},
@@ -74,10 +81,13 @@ bool is(const Script& shipped, std::string_view hash_or_source) {
 std::optional<loaded_script> shipped_scripts::known(std::string_view hash_or_source) const {
   namespace one = stores::redis::scripts;
   namespace many = stores::redlock::scripts;
-  const std::array<std::pair<const one::script*, loaded_script>, 10> all{
+  const std::array<std::pair<const one::script*, loaded_script>, 13> all{
       {{&one::acquire, redis.acquire},
        {&one::release, redis.release},
        {&one::renew, redis.renew},
+       {&one::share_acquire, redis.share_acquire},
+       {&one::share_release, redis.share_release},
+       {&one::share_downgrade, redis.share_downgrade},
        {&many::acquire, redlock.acquire},
        {&many::raise, redlock.raise},
        {&many::release, redlock.release},
@@ -111,7 +121,7 @@ std::optional<sent_ask> shipped_scripts::ask_in(const command& what) const {
   const auto id_in = [](std::string_view text) {
     return core::owner_id::parse(text.substr(0, core::owner_id::digits));
   };
-  if (script == redis.acquire) return sent_ask{*id_in(args.at(0))};
+  if (script == redis.acquire || script == redis.share_acquire) return sent_ask{*id_in(args.at(0))};
   if (script == redlock.acquire) return sent_ask{*id_in(args.at(2)), id_in(args.at(9))};
   if (script == redlock.repair) return sent_ask{*id_in(args.at(2))};
   return std::nullopt;

@@ -25,6 +25,9 @@ struct lock_scripts {
   loaded_script acquire;
   loaded_script release;
   loaded_script renew;
+  loaded_script share_acquire;
+  loaded_script share_release;
+  loaded_script share_downgrade;
 
   [[nodiscard]] static lock_scripts load(script_engine& engine, const std::vector<edit>& edits);
 };

@@ -18,6 +18,7 @@ constexpr std::string_view token_in_passing = "local token = time[1] * 1000000 +
 constexpr std::string_view token_in_grant =
     "math.max((tonumber(record[2]) or 0) + 1, time[1] * 1000000 + time[2])";
 constexpr std::string_view counter_alone = "(tonumber(record[2]) or 0) + 1";
+constexpr std::string_view units_fit = "return used + units <= capacity";
 constexpr std::string_view clock_alone = "time[1] * 1000000 + time[2]";
 
 }  // namespace
@@ -82,6 +83,26 @@ std::vector<mutant> redis_mutants() {
        {{"renew", "answer[i + 2] = 0",
          "redis.call('SET', key, id .. ';holdfast=1;token=' .. given .. ';block=1;', 'PX', ttl)\n"
          "answer[i + 2] = given"}}},
+      {"units-uncounted",
+       "units are granted without counting those in use",
+       {{"share_acquire", units_fit, "return true"}, {"share_release", units_fit, "return true"}}},
+      {"dead-too-soon",
+       "a holder is taken for dead before its lease has ended",
+       {{"share_acquire", "expiry and expiry > ms then", "expiry and expiry > ms + 50 then"}}},
+      {"units-asked-again",
+       "asking again for units is answered granted, and does not extend",
+       {{"share_acquire", "extend(mine, ttl)", "local _ = mine"}}},
+      {"units-renewed-in-word",
+       "a renewal of units says yes and does not extend",
+       {{"renew", "if expiry < ms + wanted then", "if false then"}}},
+      {"downgraded-to-nothing",
+       "a writer that becomes a reader is not counted as one",
+       {{"share_downgrade", "extend(mine, tonumber(ARGV[2]), 1)",
+         "extend(mine, tonumber(ARGV[2]), 0)"}}},
+      {"units-by-counter-alone",
+       "a token of units is the counter's next, without the clock",
+       {{"share_acquire", token_in_grant, counter_alone},
+        {"share_release", token_in_grant, counter_alone}}},
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include "sim/network.hpp"
 #include "stores/redis/layout.hpp"
+#include "stores/redis/script_values.hpp"
 
 namespace holdfast::sim {
 
@@ -52,6 +53,23 @@ std::optional<core::owner_id> node::owner_of(std::string_view key) {
   const auto* value = found == nullptr ? nullptr : std::get_if<std::string>(&found->value);
   if (value == nullptr) return std::nullopt;
   return core::owner_id::parse(std::string_view{*value}.substr(0, core::owner_id::digits));
+}
+
+std::vector<node::share> node::shares_of(std::string_view key) {
+  const auto now = wall_us() / 1000;
+  const auto* found = data.find(key, now);
+  const auto* fields = found == nullptr ? nullptr : std::get_if<stored::hash>(&found->value);
+  std::vector<share> all;
+  if (fields == nullptr) return all;
+  for (const auto& [field, text] : *fields) {
+    const auto id = core::owner_id::parse(field);
+    if (!id || static_cast<std::int64_t>(stores::redis::read_number(text)) <= now) continue;
+    const std::string_view units = std::string_view{text}.substr(text.find(';') + 1);
+    constexpr std::string_view mark = ";token=";
+    all.push_back({*id, static_cast<std::uint32_t>(stores::redis::read_number(units)),
+                   stores::redis::read_number(units.substr(units.find(mark) + mark.size()))});
+  }
+  return all;
 }
 
 bool node::has_firmly(std::string_view key, const core::owner_id& id, fencing_token token) {

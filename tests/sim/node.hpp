@@ -78,6 +78,13 @@ class node final : public surroundings {
   [[nodiscard]] bool excused() const noexcept { return time_.now() < excused_until_; }
   // Whose lock this key is, as seen from outside.
   [[nodiscard]] std::optional<core::owner_id> owner_of(std::string_view key);
+  // Of a lock that several may hold: who, with how many units, and by which token.
+  struct share {
+    core::owner_id id;
+    std::uint32_t units;
+    std::uint64_t token;
+  };
+  [[nodiscard]] std::vector<share> shares_of(std::string_view key);
   // By a vote that counts in a renewal of a lease with this token: not by a stale one
   // (scripts/acquire.lua), nor by one that was given since (scripts/release.lua).
   [[nodiscard]] bool has_firmly(std::string_view key, const core::owner_id& id,

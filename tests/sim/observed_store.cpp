@@ -87,6 +87,20 @@ class observed_lock final : public stores::store_lock {
                   done(std::move(got));
                 });
   }
+  void downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
+                 core::time_point until, caller& by, on_renewal done) override {
+    tell_->trace(id, "becomes a reader");
+    of_->downgrade(id, token, ttl, until, by,
+                   [tell = tell_, id, done = std::move(done)](result<stores::renewal> got) {
+                     if (got && !got->renewed && got->why != loss::none) {
+                       tell->refused(id, got->why);
+                     }
+                     done(std::move(got));
+                   });
+  }
+  result<void> resize(std::uint32_t permits, core::time_point until) override {
+    return of_->resize(permits, until);
+  }
   void forget(const core::owner_id& id) noexcept override { of_->forget(id); }
   result<lock_status> inspect(core::time_point until) override { return of_->inspect(until); }
   result<void> break_with(fencing_token token, core::time_point until) override {

@@ -95,7 +95,23 @@ plan::plan(std::uint64_t from) : seed{from}, store{store_of(from)}, nodes{1} {
   fault_every = random.spread(20, 400) * millisecond;
   faults_end = random.spread(500, 4000) * millisecond;
   longest_fault = random.spread(10, 3 * ttl) * millisecond;
-  if (store == store_kind::redlock) become_quorum();
+  if (store == store_kind::redlock) {
+    become_quorum();
+  } else {
+    share();
+  }
+}
+
+// Some worlds have locks that several may hold. Other kinds of client do not know those: they would
+// take the name for another lock, which is an error.
+void plan::share() {
+  random_stream random{seed, 5};
+  if (!random.chance(250)) return;
+  of.what = random.chance(500) ? core::lock_kind::form::shared : core::lock_kind::form::permits;
+  if (of.what == core::lock_kind::form::permits) {
+    of.permits = static_cast<std::uint32_t>(random.between(1, 4));
+  }
+  std::erase(faults, fault::foreign);
 }
 
 // The promises that a quorum makes hold while a minority of its nodes forgets: what a crash does is
@@ -307,13 +323,29 @@ bool plan::has(fault what) const {
   return std::find(faults.begin(), faults.end(), what) != faults.end();
 }
 
+namespace {
+
+std::string shown(const core::lock_kind& kind) {
+  switch (kind.what) {
+    case core::lock_kind::form::exclusive:
+      break;
+    case core::lock_kind::form::shared:
+      return " to read and write";
+    case core::lock_kind::form::permits:
+      return " of " + std::to_string(kind.permits) + " permits";
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string plan::described() const {
   const auto in_ms = [](core::duration value) {
     return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(value).count());
   };
   std::string text = std::to_string(nodes) + (nodes == 1 ? " node, " : " nodes, ");
   text += std::to_string(processes) + " processes, " + std::to_string(workers) + " workers, " +
-          std::to_string(locks) + " locks; TTL " + in_ms(rule.ttl) +
+          std::to_string(locks) + " locks" + shown(of) + "; TTL " + in_ms(rule.ttl) +
           (rule.renew ? " ms" : " ms (not renewed)") +
           (hands_over ? ", handed on in processes" : "") + ", margin " +
           in_ms(rule.validity.margin) + " ms, claim " + in_ms(rule.claim_ttl()) +

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/lock_kind.hpp"
 #include "core/settings.hpp"
 #include "sim/network.hpp"
 
@@ -57,6 +58,7 @@ struct plan {
   std::size_t processes;
   std::size_t workers;  // in all
   std::size_t locks;
+  core::lock_kind of{};                   // of all of them; a quorum has mutexes only
   int acquisitions;                       // of each worker
   int impatient;                          // per mille: wait for a moment only, or change their mind
   instant think_most = 10 * millisecond;  // between two acquisitions
@@ -91,6 +93,7 @@ struct plan {
 
  private:
   void become_quorum();
+  void share();
   void be_forgetful();
   void ambush_admissions();
   void drop_locks();

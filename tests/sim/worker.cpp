@@ -13,6 +13,10 @@ constexpr core::duration patience = std::chrono::seconds{60};
 // Work that takes renewals is as long as a TTL, or this.
 constexpr instant long_work = second / 2;
 
+std::string units_shown(std::uint32_t units) {
+  return units == core::whole ? "" : ", " + std::to_string(units) + " of it";
+}
+
 }  // namespace
 
 worker::worker(world& in, process& of, std::size_t process_index, std::string name,
@@ -39,6 +43,18 @@ void worker::think() {
          [this] { begin(); });
 }
 
+std::uint32_t worker::wanted() {
+  switch (in_.the.of.what) {
+    case core::lock_kind::form::exclusive:
+      break;
+    case core::lock_kind::form::shared:
+      return random_.chance(350) ? core::whole : 1;
+    case core::lock_kind::form::permits:
+      return static_cast<std::uint32_t>(random_.between(1, in_.the.of.permits));
+  }
+  return core::whole;
+}
+
 void worker::begin() {
   acquisition what{};
   what.lock =
@@ -56,9 +72,10 @@ void worker::begin() {
     of_.at(of_.now() + span(random_.spread(100 * microsecond, second)),
            [how = *changes_its_mind_]() mutable { how.request_stop(); });
   }
-  if (traced()) say("wants lock" + std::to_string(what.lock));
+  what.units = wanted();
+  if (traced()) say("wants lock" + std::to_string(what.lock) + units_shown(what.units));
   in_.client_of(process_).acquire(
-      what.lock, wait, changes_its_mind_->get_token(),
+      what.lock, what.units, wait, changes_its_mind_->get_token(),
       in_.unless_over([this, what](client::acquired got, const std::string& why) {
         finish(what, std::move(got), why);
       }));
@@ -74,7 +91,8 @@ void worker::finish(const acquisition& what, client::acquired got, const std::st
 }
 
 void worker::hold(const acquisition& what, client::acquired got) {
-  auto& mine = in_.keep({what.lock, std::move(got), &of_, of_.life()});
+  const auto units = what.units == core::whole ? core::capacity_of(in_.the.of) : what.units;
+  auto& mine = in_.keep({what.lock, std::move(got), &of_, of_.life(), units});
   held_ = &mine;
   --left_;
   if (traced()) {
@@ -98,12 +116,24 @@ void worker::work(lease& mine) {
     // Users may renew by hand as well.
     if (random_.chance(100)) of_.at(of_.now() + span(takes / 2), [this, &mine] { renew(mine); });
   }
+  const bool writes = in_.the.of.what == core::lock_kind::form::shared && mine.units > 1;
+  if (writes && random_.chance(300)) {
+    of_.at(of_.now() + span(takes / 2), [this, &mine] { downgrade(mine); });
+  }
   of_.at(of_.now() + span(takes), [this, &mine] { give_back(mine); });
 }
 
 void worker::renew(lease& mine) {
   if (held_ != &mine) return;
   mine.state->renew(of_.events, [](const auto& said) { static_cast<void>(said); });
+}
+
+// From here on it only reads, whatever becomes of the call.
+void worker::downgrade(lease& mine) {
+  if (held_ != &mine) return;
+  if (traced()) say("reads from now on as " + brief(mine.id().text()));
+  mine.units = 1;
+  mine.state->downgrade(of_.events, [](const auto& said) { static_cast<void>(said); });
 }
 
 void worker::let_go(lease& mine) {

@@ -21,17 +21,20 @@ class worker {
  private:
   struct acquisition {
     std::size_t lock;
+    std::uint32_t units;
     bool patient;  // waits as long as it takes
     bool began_in_calm;
     std::uint64_t above;  // its token must be
   };
 
   void think();
+  [[nodiscard]] std::uint32_t wanted();
   void begin();
   void finish(const acquisition& what, client::acquired got, const std::string& why);
   void hold(const acquisition& what, client::acquired got);
   void work(lease& mine);
   void renew(lease& mine);
+  void downgrade(lease& mine);
   void give_back(lease& mine);
   void lost(lease& mine);
   // It stops to rely on what it holds.

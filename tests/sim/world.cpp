@@ -38,7 +38,7 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
     : the{seed},
       rule{followed(the.rule, left)},
       trace{time},
-      judge{time, trace, locks_max, lenient},
+      judge{time, trace, locks_max, core::capacity_of(the.of), lenient},
       without{left},
       scripts_{scripts},
       random_{seed, 2},

@@ -1,10 +1,12 @@
 // One seed: the processes, the nodes, the faults, and the judge.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -148,6 +150,7 @@ class world {
   void observe(node& at, const script_request& what, const reply& said);
   void look_at(node& at, std::string_view key);
   void look_at_locks(node& at);
+  void look_at_shares(node& at, std::size_t lock);
   void look_at_quorum(std::size_t lock, const core::owner_id& id);
   [[nodiscard]] static bool votes(node& which);
   [[nodiscard]] static bool has_to_wait(const reply& standing);
@@ -170,7 +173,8 @@ class world {
   // For as long as the world lasts: something may still refer to them.
   std::vector<std::unique_ptr<client>> all_clients_;
   std::deque<lease> leases_;
-  std::vector<std::optional<core::owner_id>> owners_;  // of each lock at each node
+  std::vector<std::optional<core::owner_id>> owners_;        // of each lock at each node
+  std::array<std::set<core::owner_id>, locks_max> sharers_;  // of those that several may hold
   std::size_t busy_workers_ = 0;
   bool over_ = false;
   instant faults_last_ = 0;

@@ -81,6 +81,7 @@ void world::look_at_locks(node& at) {
 void world::look_at(node& at, std::string_view key) {
   const auto lock = lock_of(key);
   if (!lock) return;
+  if (core::is_shared(the.of)) return look_at_shares(at, *lock);
   const auto id = at.owner_of(key);
   auto& known = owners_[at.index * locks_max + *lock];
   if (id == known) return;
@@ -89,6 +90,14 @@ void world::look_at(node& at, std::string_view key) {
   if (is_quorum()) return look_at_quorum(*lock, *id);
   const auto& value = std::get<std::string>(at.data.find(key, at.wall_us() / 1000)->value);
   judge.store_gave(*lock, *id, field(value, ";token=") + field(value, ";block=") - 1);
+}
+
+void world::look_at_shares(node& at, std::size_t lock) {
+  const auto before = std::exchange(sharers_[lock], {});
+  for (const auto& one : at.shares_of(keys_of(lock).lock)) {
+    sharers_[lock].insert(one.id);
+    if (!before.contains(one.id)) judge.store_gave(lock, one.id, one.token, one.units);
+  }
 }
 
 // The store has given the lock away once a majority of those that vote have it for one attempt.

@@ -24,11 +24,15 @@ class holder_process {
       : holder_process{url, name, ttl, environment{}} {
     await_held();
   }
+  struct part {
+    explicit part(std::string which) : what{std::move(which)} {}
+    std::string what;
+  };
   // The same for a reader ("shared") or for permits ("2/4") instead of a mutex.
   holder_process(const std::string& url, const std::string& name, std::chrono::milliseconds ttl,
-                 const std::string& what)
+                 const part& of)
       : child_{process_options{.args = {HOLDFAST_TEST_PROGRAMS "/holder", url, name,
-                                        std::to_string(ttl.count()), what}}} {
+                                        std::to_string(ttl.count()), of.what}}} {
     await_held();
   }
   // Returns at once.

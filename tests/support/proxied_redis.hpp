@@ -19,12 +19,17 @@ namespace holdfast::test {
 inline const std::string asks{stores::redis::scripts::acquire.sha1};
 inline const std::string releases{stores::redis::scripts::release.sha1};
 inline const std::string renews{stores::redis::scripts::renew.sha1};
+// The same of a lock that several may hold.
+inline const std::string share_asks{stores::redis::scripts::share_acquire.sha1};
+inline const std::string share_releases{stores::redis::scripts::share_release.sha1};
 
 // So that every request is an EVALSHA, and none is asked twice for want of the script.
 inline void load_scripts(const redis_server& server) {
   namespace scripts = stores::redis::scripts;
-  for (const auto* script : {&scripts::acquire, &scripts::release, &scripts::renew,
-                             &scripts::inspect, &scripts::break_}) {
+  for (const auto* script :
+       {&scripts::acquire, &scripts::release, &scripts::renew, &scripts::inspect, &scripts::break_,
+        &scripts::share_acquire, &scripts::share_release, &scripts::share_downgrade,
+        &scripts::share_resize}) {
     ASSERT_EQ(server.command({"SCRIPT", "LOAD", std::string{script->source}}), script->sha1);
   }
 }

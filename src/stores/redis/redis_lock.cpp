@@ -327,9 +327,6 @@ result<lock_status> read_status(std::string name, reply_elements said) {
   }
   auto holder = parse_holder(text_of(value));
   if (!holder) return fail(std::move(holder.error()));
-  status.units_in_use = 1;
-  status.holding = 1;
-  status.holders.push_back(*holder);
   status.holder = std::move(*holder);
   if (const auto left = read_pttl(pttl)) {
     status.remaining = std::chrono::duration_cast<std::chrono::milliseconds>(*left);

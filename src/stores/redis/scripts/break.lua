@@ -23,7 +23,7 @@ if type(held) == 'table' then
       hand_over(nil, 0)
       return {1}
     end
-    shown = value or shown
+    shown = value and (not shown or value < shown) and value or shown
   end
   return shown and {-1, string.sub(shown, 1, 2048)} or {0}
 end

@@ -27,7 +27,9 @@ local function shares(key)
         string.sub(all[i] .. ';' .. text, 1, 2048)}
     end
   end
-  table.sort(holders, function(a, b) return a[1] < b[1] end)
+  table.sort(holders, function(a, b)
+    return a[1] < b[1]
+  end)
   local said = {head[1], tonumber(head[2]), used, #holders, latest - ms}
   for i = 1, math.min(#holders, tonumber(ARGV[1])) do
     said[#said + 1] = holders[i][2]

@@ -17,7 +17,7 @@ local ms = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- A holder's field, whose expiry is beside its units. Short of memory a server refuses what sets,
 -- but not after something that takes away: so that comes first, of a field that there never is.
-local function renew_share(key, id, ttl, given)
+local function renew_share(key, id, wanted, given)
   local field = redis.pcall('HGET', key, id)
   local expiry, units, text = string.match(type(field) == 'string' and field or '',
     '^(%d+);(%d+);(.*)$')
@@ -29,14 +29,14 @@ local function renew_share(key, id, ttl, given)
   if given ~= '0' and given ~= token then
     return -1
   end
-  if expiry < ms + ttl then
+  if expiry < ms + wanted then
     redis.call('HDEL', key, '#')
-    redis.call('HSET', key, id, ms + ttl .. ';' .. units .. ';' .. text)
+    redis.call('HSET', key, id, ms + wanted .. ';' .. units .. ';' .. text)
   end
   -- One whose capacity a person has set does not expire.
   local left = redis.call('PTTL', key)
-  if left >= 0 and left < ttl then
-    redis.call('PEXPIRE', key, ttl)
+  if left >= 0 and left < wanted then
+    redis.call('PEXPIRE', key, wanted)
   end
   return token
 end

@@ -80,9 +80,10 @@ if call('EXISTS', queue) == 1 or not fits(units) then
       call('PEXPIRE', waiters, keep_ms)
     end
   end
-  -- Those before it first: a unit that came free belongs to the one that has waited longest.
+  -- Those before it first: a unit that came free belongs to the one that has waited longest. It may
+  -- be in line although it brings no entry, because it has lost its inbox since.
   local _, token
-  result, _, token = hand_over(entry ~= '' and id or nil, ttl)
+  result, _, token = hand_over(id, ttl)
   if token then
     return {1, token}
   end

@@ -41,7 +41,7 @@ local function write_used()
     call('HSET', lock, '#used', used)
   else
     call('DEL', lock)
-    soonest, last = never, nil
+    soonest, last = never, false
   end
 end
 
@@ -50,7 +50,7 @@ end
 -- A live holder moves its expiry without moving `soonest`, so this is once in two thirds of a TTL.
 local function look_through()
   local ms, dead, all = now_ms(), {}, call('HGETALL', lock)
-  used, soonest, last = 0, never, nil
+  used, soonest, last = 0, never, false
   for i = 1, #all, 2 do
     if string.sub(all[i], 1, 1) ~= '#' then
       local expiry, units = string.match(all[i + 1], '^(%d+);(%d+);')
@@ -58,14 +58,15 @@ local function look_through()
       if expiry and expiry > ms then
         used = used + units
         soonest = math.min(soonest, expiry)
-        last = all[i]
+        -- Any, but the same whatever the order of fields.
+        last = (not last or all[i] < last) and all[i] or last
       else
         dead[#dead + 1] = all[i]
       end
     end
   end
-  for i = 1, #dead, 500 do
-    call('HDEL', lock, unpack(dead, i, math.min(i + 499, #dead)))
+  for i = 1, #dead, 50 do
+    call('HDEL', lock, unpack(dead, i, math.min(i + 49, #dead)))
   end
   if used > 0 then
     -- Refused if memory is short and nobody was dead: then it is found out again the next time.

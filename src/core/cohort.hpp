@@ -13,7 +13,7 @@ inline constexpr std::uint64_t cohort_hands_max = 64;
 inline constexpr duration cohort_time_max = std::chrono::milliseconds{10};
 // For so long at the beginning of a turn, threads that come right back go before those asleep.
 inline constexpr duration cohort_return_max = std::chrono::microseconds{200};
-// How long the first in line polls for its turn before it sleeps, while that pays.
+// How long the first in the queue polls for its turn before it sleeps, while that pays.
 inline constexpr duration hand_over_poll = std::chrono::microseconds{60};
 
 // How many tokens to reserve: all that one turn can use if others wait here, for those who have

@@ -33,7 +33,7 @@ class RedlockTurnInbox : public ::testing::Test {
     unopened_->close();
     for (auto& one : waiting_)
       one.wait();
-    for (const auto& one : lines_)
+    for (const auto& one : connections_)
       one->close();
     connecting_->stop();
   }
@@ -71,26 +71,28 @@ class RedlockTurnInbox : public ::testing::Test {
     return servers_[node].command({"PUBSUB", "CHANNELS", "holdfast:turn:*"}).find("turn") !=
            std::string::npos;
   }
-  std::vector<std::shared_ptr<node_connection>> lines() {
+  std::vector<std::shared_ptr<node_connection>> connections() {
     for (const auto& server : servers_) {
       stores::redis::endpoint where;
       where.node = "node";
       where.connect = [path = server.socket_path()](core::time_point until) {
         return runtime::connect_unix(path, until);
       };
-      lines_.push_back(std::make_shared<node_connection>(stores::redis::make_dialer(where), 500ms,
-                                                         connecting_, node_connection::hooks{}));
+      connections_.push_back(std::make_shared<node_connection>(
+          stores::redis::make_dialer(where), 500ms, connecting_, node_connection::hooks{}));
     }
-    return lines_;
+    return connections_;
   }
 
   std::shared_ptr<runtime::background> connecting_ = std::make_shared<runtime::background>(3);
-  std::vector<std::shared_ptr<node_connection>> lines_;
+  std::vector<std::shared_ptr<node_connection>> connections_;
   std::vector<std::shared_future<void>> waiting_;
 
  protected:
-  const std::shared_ptr<turn_inbox> heard_ = std::make_shared<turn_inbox>(lines(), connecting_);
-  const std::shared_ptr<turn_inbox> unopened_ = std::make_shared<turn_inbox>(lines_, connecting_);
+  const std::shared_ptr<turn_inbox> heard_ =
+      std::make_shared<turn_inbox>(connections(), connecting_);
+  const std::shared_ptr<turn_inbox> unopened_ =
+      std::make_shared<turn_inbox>(connections_, connecting_);
 };
 
 }  // namespace

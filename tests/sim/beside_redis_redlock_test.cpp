@@ -32,7 +32,8 @@ class script_source {
     texts args;
   };
 
-  // As a line sends it: with the server's run_id in the end; sometimes that of another life.
+  // As a node_connection sends it: with the server's run_id in the end; sometimes that of another
+  // life.
   call next() {
     auto what = one_of_them();
     what.args.push_back(random_.chance(950) ? at_.run_id() : "f00");

@@ -156,7 +156,7 @@ std::vector<mutant> redlock_mutants() {
               forgotten),
       leaves_out("nothing-owed", "a node that was away is not told of a release",
                  planted_bug::owed_release),
-      leaves_out("quorum-no-withdraw", "giving up does not leave the line",
+      leaves_out("quorum-no-withdraw", "giving up does not leave the queue",
                  planted_bug::withdrawing),
   };
 }

@@ -58,9 +58,9 @@ void world::observe(node& at, const script_request& what, const reply& said) {
     // Ids are what a person looks for; a waiter's entry begins with two.
     for (const auto& arg : what.args) {
       if (arg.size() == core::owner_id::digits) line += " " + brief(arg);
-      const bool in_line = arg.size() > 2 * core::owner_id::digits &&
-                           core::owner_id::parse(arg.substr(0, core::owner_id::digits));
-      if (in_line) line += " in line " + brief(arg);
+      const bool is_entry = arg.size() > 2 * core::owner_id::digits &&
+                            core::owner_id::parse(arg.substr(0, core::owner_id::digits));
+      if (is_entry) line += " queued as " + brief(arg);
     }
     trace.line(at.name, line + " → " + said.shown().substr(0, 90));
   }
@@ -248,7 +248,7 @@ void world::check_line(node& at, std::size_t lock) {
   for (const auto& [ticket, waiter] : std::get<stored::sorted_set>(line->value).order) {
     const bool left = std::any_of(clients_.begin(), clients_.end(),
                                   [&](const auto* one) { return one->left_line(waiter); });
-    if (left) judge.broken("leftover", brief(waiter) + " is still in line at " + at.name);
+    if (left) judge.broken("leftover", brief(waiter) + " is still in the queue of " + at.name);
   }
 }
 

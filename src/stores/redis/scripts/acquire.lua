@@ -15,7 +15,7 @@
 --       {0, PTTL, value} held by another (value cut at 2048 bytes);
 --       {2, PTTL, value, counter, head} the same, and queued: a grant with a token above `counter`
 --           will be sent to the inbox. head is 1 if nobody will tell, so that this attempt has to
---           look for itself: the holder is foreign and this attempt the first in line, or access
+--           look for itself: the holder is foreign and this attempt the first waiter, or access
 --           rules have refused a message to a waiter. With an empty value nobody holds it: it is
 --           kept free for foreign clients for PTTL ms;
 --       {3} free, but it takes another call to find out for whom;

@@ -38,7 +38,7 @@ if room > 0 then
   time = time or call('TIME')
   local left = room - (time[1] * 1000 + time[2] / 1000)
   if left > 0 and left <= 2000 then  -- as room_max in acquire.lua
-    -- The lock stays free until then. The first in line is told to look: token 0 is no grant. Those
+    -- The lock stays free until then. The first waiter is told to look: token 0 is no grant. Those
     -- that are gone make way for the next.
     for _ = 1, 500 do  -- as entries_max below
       local next = call('LINDEX', queue, 0)
@@ -56,7 +56,7 @@ if room > 0 then
     return ours and 1 or 0
   end
 end
--- Released, or found free: the next in line must not wait for nothing.
+-- Released, or found free: the next waiter must not wait for nothing.
 local first = call('LPOP', queue)
 if not first then
   if ours then

@@ -35,7 +35,7 @@ end
 -- and the queue as it is. The field `mute` of `waiters` tells those who wait to ask often.
 -- At most 500 entries in one call: a thousand dead ones take a few calls, none stops the server.
 --
--- `me`: the id that asks, if any. `entry`: the first in line, if it was taken off already.
+-- `me`: the id that asks, if any. `entry`: the first waiter's, if it was taken off already.
 -- Gives 'nobody' (the queue is empty), 'more' (call again), 'handed' (another has it now), or
 -- the token of `me`.
 local entries_max = 500

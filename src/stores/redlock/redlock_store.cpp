@@ -26,6 +26,16 @@ using redis::text_of;
 constexpr std::size_t renewals_per_call = 100;
 constexpr std::size_t inspected_per_call = 100;
 
+std::string_view why_refused(const core::lock_kind& kind) noexcept {
+  if (core::is_redissons(kind)) return "Redisson keeps its locks on one Redis server: name that";
+  if (kind.what == core::lock_kind::form::shared) {
+    return "a quorum has no shared locks so far: use one Redis server, or a mutex";
+  }
+  return "a quorum has no semaphores: a majority of counts that nodes keep each for themselves "
+         "does "
+         "not bound the total; use one Redis server";
+}
+
 class redlock_store final : public store {
  public:
   redlock_store(redlock_config config, std::shared_ptr<runtime::background> background)
@@ -39,11 +49,7 @@ class redlock_store final : public store {
 
   result<std::shared_ptr<store_lock>> open(std::string_view name,
                                            const core::lock_kind& kind) override {
-    if (auto ok = core::check_exclusive(
-            kind,
-            "a quorum has mutexes only: a majority of counts that nodes keep each for themselves "
-            "does not bound the total; use one Redis server, or a mutex");
-        !ok) {
+    if (auto ok = core::check_exclusive(kind, why_refused(kind)); !ok) {
       return fail(std::move(ok.error()));
     }
     auto key = set_->config.prefix + std::string{name};

@@ -25,8 +25,7 @@ class shared_mutex_state;
 // readers that wait one behind the other get in together. At most 10,000 read at a time. Each
 // holder has a lease of its own: if a reader dies, its share is free after its TTL, and no other's.
 //
-// Sound on one Redis server (redis://, unix:, local:) and in memory:. Not on a quorum so far,
-// which refuses it.
+// Sound on one Redis server (redis://, unix:, local:) and in memory:. A quorum refuses it so far.
 //
 // Fencing: a writer's token is above those of all holders before it. Readers that hold together
 // have different tokens; a resource that checks them takes reads as it comes, and compares for

@@ -13,6 +13,8 @@ namespace {
 std::string_view name_of(core::lock_kind::form what) noexcept {
   switch (what) {
     case core::lock_kind::form::exclusive:
+    case core::lock_kind::form::redisson:
+    case core::lock_kind::form::redisson_fenced:
       break;
     case core::lock_kind::form::shared:
       return "a shared_mutex";
@@ -25,6 +27,8 @@ std::string_view name_of(core::lock_kind::form what) noexcept {
 lock_status::form form_of(core::lock_kind::form what) noexcept {
   switch (what) {
     case core::lock_kind::form::exclusive:
+    case core::lock_kind::form::redisson:
+    case core::lock_kind::form::redisson_fenced:
       break;
     case core::lock_kind::form::shared:
       return lock_status::form::shared_mutex;

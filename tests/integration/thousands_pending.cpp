@@ -91,8 +91,9 @@ class ThousandsPending : public testing::TestWithParam<bool> {
     last_[lock] = lease->token;
     loop_.at(runtime::now(), [this, lock, lease] {
       --holding_[lock];
-      lease->release(by_, [this](const result<void>& said) {
+      lease->release(by_, [this, lease](const result<void>& said) {
         EXPECT_TRUE(said) << said.error().message;
+        lease->abandon();  // as a user's handle does when it goes: it is what keeps the client
         ++served_;
       });
     });

@@ -213,6 +213,7 @@ void channel_listener::disconnect() {
   auto all = std::exchange(channels_, {});
   for (auto& [name, one] : all)
     drop_places(one);
+  wake_.wake();
 }
 
 void channel_listener::drop_places(channel& of) {
@@ -227,7 +228,6 @@ void channel_listener::close() {
   const lock held{m_};
   closed_ = true;
   disconnect();
-  wake_.wake();
 }
 
 void channel_listener::plan_rest() {
@@ -296,7 +296,10 @@ void channel_listener::leave(const std::shared_ptr<place>& mine, bool pass_on) {
     mine->live = false;
     mine->listens = nullptr;
     std::erase(at->second.places, mine);
-    if (pass_on && mine->told) deliver(at->second, false);
+    if (pass_on && mine->told) {
+      deliver(at->second, false);
+      wake_.wake();  // it may be for the thread that reads
+    }
     at->second.used = true;
     last = at->second.places.empty();
   }

@@ -15,14 +15,17 @@ namespace holdfast::core {
 // under one key refuses the second kind with errc::wrong_type.
 struct lock_kind {
   enum class form : std::uint8_t {
-    exclusive,        // one holder: mutex
-    shared,           // any number of readers, or one writer
-    permits,          // so many units
-    redisson,         // as exclusive, in the layout of Redisson's RLock: no tokens
-    redisson_fenced,  // as Redisson's RFencedLock: its tokens count 1, 2, 3
+    exclusive,         // one holder: mutex
+    shared,            // any number of readers, or one writer
+    permits,           // so many units
+    redisson,          // as exclusive, in the layout of Redisson's RLock: no tokens
+    redisson_fenced,   // as Redisson's RFencedLock: its tokens count 1, 2, 3
+    redisson_permits,  // one permit of Redisson's RPermitExpirableSemaphore
   };
   form what = form::exclusive;
-  std::uint32_t permits = 0;  // of form::permits: how many there are
+  // Of form::permits: how many there are. Of form::redisson_permits: how many there are to be if
+  // that was not set yet; zero: it must have been.
+  std::uint32_t permits = 0;
 
   friend bool operator==(const lock_kind&, const lock_kind&) noexcept = default;
 };

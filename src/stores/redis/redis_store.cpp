@@ -13,6 +13,7 @@
 #include "stores/redis/redis_lock.hpp"
 #include "stores/redis/redisson/channel_listener.hpp"
 #include "stores/redis/redisson/hash_lock.hpp"
+#include "stores/redis/redisson/permit_lock.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redis/server.hpp"
 
@@ -37,21 +38,26 @@ class redis_store final : public store {
                                            const core::lock_kind& kind) override {
     using form = core::lock_kind::form;
     const bool has_tokens = kind.what == form::redisson_fenced;
-    const bool is_redissons = has_tokens || kind.what == form::redisson;
+    const bool is_permits = kind.what == form::redisson_permits;
+    const bool is_redissons = has_tokens || is_permits || kind.what == form::redisson;
     auto ok = core::check_exclusive(kind, "a Redis server has mutexes only so far");
     if (!ok && !is_redissons) return fail(std::move(ok.error()));
     auto key = server_->prefix + std::string{name};
     if (ok = check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
-    auto& known = !is_redissons ? locks_ : has_tokens ? fenced_hash_locks_ : hash_locks_;
-    auto lock = known.find(key);
+    // Under one key may be locks of several kinds, as far as this client knows.
+    const auto called = std::to_string(static_cast<int>(kind.what)) + ',' +
+                        std::to_string(kind.permits) + ',' + key;
+    auto lock = locks_.find(called);
     if (lock) return lock;
-    if (is_redissons) {
+    if (is_permits) {
+      lock = std::make_shared<redisson::permit_lock>(server_, unlock_messages_, key, kind.permits);
+    } else if (is_redissons) {
       lock = std::make_shared<redisson::hash_lock>(server_, unlock_messages_, key, has_tokens);
     } else {
       lock = std::make_shared<redis_lock>(server_, key);
     }
-    known.put(key, lock);
+    locks_.put(called, lock);
     return lock;
   }
 
@@ -90,8 +96,6 @@ class redis_store final : public store {
   // Protected by m_. Names in use, or with a release under way, which must be known to whoever
   // asks for the name next.
   core::weak_registry<redis_lock> locks_;
-  core::weak_registry<redis_lock> hash_locks_;
-  core::weak_registry<redis_lock> fenced_hash_locks_;
 };
 
 struct redis_store::renewing {
@@ -162,7 +166,7 @@ void redis_store::renew_alike(const scripts::script& by_script, std::vector<held
   tokens.reserve(leases.size());
   args.reserve(3 * leases.size());
   for (const auto& one : leases) {
-    keys.push_back(static_cast<redis_lock*>(one.lock)->key());
+    keys.push_back(static_cast<redis_lock*>(one.lock)->renewed_key());
     ttls.push_back(milliseconds_text(one.ttl));
     tokens.push_back(to_string(one.token));
     args.push_back(one.id.text());

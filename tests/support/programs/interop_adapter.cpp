@@ -1,6 +1,6 @@
 // Holdfast behind the line protocol of tests/interop: see its README.
 //
-// usage: interop_adapter mutex|rlock|rfenced URL
+// usage: interop_adapter mutex|rlock|rfenced|permits URL
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -31,6 +31,10 @@ class locker {
                                bool renew) {
     const holdfast::lock_options how{.ttl = ttl, .renew = renew, .label = "interop"};
     if (kind_ == "mutex") return client_.mutex(name, how).try_acquire(wait);
+    if (kind_ == "permits") {
+      return holdfast::redisson::rpermit_expirable_semaphore{client_, name, 1, how}.try_acquire(
+          wait);
+    }
     if (kind_ == "rlock") return holdfast::redisson::rlock{client_, name, how}.try_acquire(wait);
     return holdfast::redisson::rfenced_lock{client_, name, how}.try_acquire(wait);
   }

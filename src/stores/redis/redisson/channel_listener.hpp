@@ -27,7 +27,8 @@ namespace holdfast::stores::redis::redisson {
 // has listened for a while. There is no thread behind it: of the threads that wait, one reads for
 // all. Messages are hints: a waiter asks again in time anyway.
 //
-// A message "0" is for one waiter of the channel, the first that was not told yet; "1" is for all.
+// A message "0" is for one waiter of the channel, the first that was not told yet; others are for
+// all.
 // A waiter that was told and leaves without having asked for the lock passes the word on.
 class channel_listener : public std::enable_shared_from_this<channel_listener> {
  public:

@@ -51,6 +51,14 @@ turn our_pairs(const std::string& url, bool awaited) {
   };
 }
 
+turn rlock_pairs(const std::string& url) {
+  return [url](std::chrono::milliseconds time) {
+    client us{url};
+    redisson::rlock lock{us, "bench/rlock"};
+    return per_second(time, [&] { const std::scoped_lock guard{lock}; });
+  };
+}
+
 turn their_pairs(const servers& at, bool by_socket) {
   return [at, by_socket](std::chrono::milliseconds time) {
     hand_rolled them{connect(at, by_socket)};
@@ -109,6 +117,8 @@ std::vector<bench_case> uncontended_cases(const servers& at) {
        1.6, our_pairs(at.tcp_url("?spin=0"), false), their_pairs(at, false)},
       {"pair_1_unix", "the same as pair_1 on a unix socket", "pairs/s", by_hand, true, 1.5,
        our_pairs(at.unix_url(), false), their_pairs(at, true)},
+      {"rlock_pair_1", "as pair_1, the lock that Java's Redisson shares", "pairs/s", by_hand, true,
+       0.9, rlock_pairs(at.tcp_url()), their_pairs(at, false)},
       {"pair_16", "16 threads, 16 locks, one client", "pairs/s", by_hand + ", 16 connections", true,
        2.0, our_pairs_in_threads(at.tcp_url()), their_pairs_in_threads(at)},
       {"recursive_reentry", "a recursive_mutex that is held, taken and left once more", "pairs/s",

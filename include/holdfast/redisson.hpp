@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -122,6 +123,45 @@ class HOLDFAST_API rfenced_lock : public rlock {
  public:
   rfenced_lock(client& on, std::string_view name);
   rfenced_lock(client& on, std::string_view name, lock_options options);
+};
+
+// The semaphore that Java's `redisson.getPermitExpirableSemaphore(name)` is. A permit is a lease:
+// it is renewed, its loss is told, and that of a holder that is gone is to be had again after its
+// TTL. Waiting is as with rlock: no queue, and a release on either side wakes waiters on the other.
+//
+// Permits end by wall clocks: Java's by those of its processes, ours by the server's. A Java
+// process whose clock is ahead of the server's by a TTL takes permits from their holders, who are
+// told.
+class HOLDFAST_API rpermit_expirable_semaphore {
+ public:
+  // `permits`: how many there are to be, if neither Java's trySetPermits() nor another has said so
+  // before; zero: leave that to them, and wait until they have.
+  rpermit_expirable_semaphore(client& on, std::string_view name, std::uint32_t permits = 0);
+  rpermit_expirable_semaphore(client& on, std::string_view name, std::uint32_t permits,
+                              lock_options options);
+
+  [[nodiscard]] const std::string& name() const noexcept { return lock_.name(); }
+
+  // One permit; as the members of holdfast::mutex. lease.token() is 0.
+  [[nodiscard]] std::optional<lease> try_acquire(const std::stop_token& stop = {}) {
+    return lock_.try_acquire(stop);
+  }
+  [[nodiscard]] std::optional<lease> try_acquire(any_nanoseconds wait,
+                                                 const std::stop_token& stop = {}) {
+    return lock_.try_acquire(wait, stop);
+  }
+  [[nodiscard]] lease acquire(const std::stop_token& stop = {}) { return lock_.acquire(stop); }
+  [[nodiscard]] lease acquire(any_nanoseconds wait, const std::stop_token& stop = {}) {
+    return lock_.acquire(wait, stop);
+  }
+  [[nodiscard]] result<lease> acquire_result(any_nanoseconds wait,
+                                             const std::stop_token& stop = {}) {
+    return lock_.acquire_result(wait, stop);
+  }
+  [[nodiscard]] lease adopt(const lease_ticket& ticket) { return lock_.adopt(ticket); }
+
+ private:
+  mutex lock_;
 };
 
 }  // namespace holdfast::redisson

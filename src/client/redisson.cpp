@@ -61,6 +61,15 @@ rfenced_lock::rfenced_lock(client& on, std::string_view name)
 rfenced_lock::rfenced_lock(client& on, std::string_view name, lock_options options)
     : rlock{on, name, options, tokens::counted} {}
 
+rpermit_expirable_semaphore::rpermit_expirable_semaphore(client& on, std::string_view name,
+                                                         std::uint32_t permits)
+    : rpermit_expirable_semaphore{on, name, permits, usable(on).options.lock} {}
+
+rpermit_expirable_semaphore::rpermit_expirable_semaphore(client& on, std::string_view name,
+                                                         std::uint32_t permits,
+                                                         lock_options options)
+    : lock_{open(on, name, options, {core::lock_kind::form::redisson_permits, permits})} {}
+
 lock_status rlock::status() {
   const auto& s = state_of(lock_);
   return value_or_throw(s.lock->store->inspect(deadline(s)));

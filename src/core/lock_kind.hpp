@@ -15,14 +15,17 @@ namespace holdfast::core {
 // under one key refuses the second kind with errc::wrong_type.
 struct lock_kind {
   enum class form : std::uint8_t {
-    exclusive,        // one holder: mutex
-    shared,           // any number of readers, or one writer
-    permits,          // so many units
-    redisson,         // as exclusive, in the layout of Redisson's RLock: no tokens
-    redisson_fenced,  // as Redisson's RFencedLock: its tokens count 1, 2, 3
+    exclusive,         // one holder: mutex
+    shared,            // any number of readers, or one writer
+    permits,           // so many units
+    redisson,          // as exclusive, in the layout of Redisson's RLock: no tokens
+    redisson_fenced,   // as Redisson's RFencedLock: its tokens count 1, 2, 3
+    redisson_permits,  // one permit of Redisson's RPermitExpirableSemaphore
   };
   form what = form::exclusive;
-  std::uint32_t permits = 0;  // of form::permits: how many there are
+  // Of form::permits: how many there are. Of form::redisson_permits: how many there are to be if
+  // that was not set yet; zero: it must have been.
+  std::uint32_t permits = 0;
 
   friend bool operator==(const lock_kind&, const lock_kind&) noexcept = default;
 };
@@ -37,6 +40,7 @@ inline constexpr std::uint32_t units_max = 10'000;
     case lock_kind::form::exclusive:
     case lock_kind::form::redisson:
     case lock_kind::form::redisson_fenced:
+    case lock_kind::form::redisson_permits:
       return 1;
     case lock_kind::form::shared:
       return units_max;
@@ -51,7 +55,8 @@ inline constexpr std::uint32_t units_max = 10'000;
 }
 // In the layout of another client, which knows Redis only.
 [[nodiscard]] constexpr bool is_redissons(const lock_kind& kind) noexcept {
-  return kind.what == lock_kind::form::redisson || kind.what == lock_kind::form::redisson_fenced;
+  return kind.what == lock_kind::form::redisson || kind.what == lock_kind::form::redisson_fenced ||
+         kind.what == lock_kind::form::redisson_permits;
 }
 
 // Of a lock that has parts, the attempt wants all of them: it is the only holder then.

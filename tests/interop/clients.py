@@ -32,6 +32,7 @@ CLIENTS = (
     Client("redisson", "java", ("lock",), ours="rlock", renews=True, notifies=True, reenters=True),
     Client("redisson-fenced", "java", ("fenced",), ours="rfenced", renews=True, notifies=True,
            counts_tokens=True),
+    Client("redisson-permits", "java", ("permits",), ours="permits", notifies=True),
     Client("redsync", "go", ("redsync",), votes=True),
     Client("redislock", "go", ("redislock",)),
     Client("rueidislock", "go", ("rueidislock",), prefix="mutex:0:", renews=True, extends=False),

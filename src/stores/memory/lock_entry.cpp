@@ -15,6 +15,7 @@ std::string_view name_of(core::lock_kind::form what) noexcept {
     case core::lock_kind::form::exclusive:
     case core::lock_kind::form::redisson:
     case core::lock_kind::form::redisson_fenced:
+    case core::lock_kind::form::redisson_permits:
       break;
     case core::lock_kind::form::shared:
       return "a shared_mutex";
@@ -29,6 +30,7 @@ lock_status::form form_of(core::lock_kind::form what) noexcept {
     case core::lock_kind::form::exclusive:
     case core::lock_kind::form::redisson:
     case core::lock_kind::form::redisson_fenced:
+    case core::lock_kind::form::redisson_permits:
       break;
     case core::lock_kind::form::shared:
       return lock_status::form::shared_mutex;

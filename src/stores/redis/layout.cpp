@@ -188,6 +188,8 @@ std::string_view kind_name(core::lock_kind::form of) noexcept {
       return "redisson";
     case core::lock_kind::form::redisson_fenced:
       return "redisson_fenced";
+    case core::lock_kind::form::redisson_permits:
+      return "redisson_permits";
   }
   return {};
 }

@@ -189,7 +189,7 @@ void redis_lock::extend(const core::owner_id& id, fencing_token token, core::dur
                         core::time_point until, caller& by, on_renewal done) {
   const auto ttl_text = milliseconds_text(ttl);
   const auto token_text = to_string(token);
-  const std::array<std::string_view, 1> one{keys_.lock};
+  const std::array<std::string_view, 1> one{renewed_key()};
   const auto whose = renewed_as(id);
   const std::array<std::string_view, 3> args{whose, ttl_text, token_text};
   const auto counted_from = runtime::now();

@@ -52,6 +52,7 @@ class redis_lock : public store_lock, public std::enable_shared_from_this<redis_
   }
   // Takes what renew.lua takes, and answers as it does.
   [[nodiscard]] virtual const scripts::script& renew_script() const noexcept;
+  [[nodiscard]] virtual const std::string& renewed_key() const noexcept { return key(); }
   struct unanswered_releases {
     sent_position last;               // an ask must come after it
     std::vector<core::owner_id> ids;  // whose lock is ours to take away, if an ask meets it

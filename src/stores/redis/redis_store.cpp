@@ -13,6 +13,7 @@
 #include "stores/redis/redis_lock.hpp"
 #include "stores/redis/redisson/channel_listener.hpp"
 #include "stores/redis/redisson/hash_lock.hpp"
+#include "stores/redis/redisson/permit_lock.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redis/server.hpp"
 
@@ -38,11 +39,14 @@ class redis_store final : public store {
     auto key = server_->prefix + std::string{name};
     if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
+    // Under one key may be locks of several kinds, as far as this client knows.
     const auto called =
         std::string{kind_name(kind.what)} + std::to_string(kind.permits) + ';' + key;
     auto lock = locks_.find(called);
     if (lock) return lock;
-    if (core::is_redissons(kind)) {
+    if (kind.what == core::lock_kind::form::redisson_permits) {
+      lock = std::make_shared<redisson::permit_lock>(server_, unlock_messages_, key, kind.permits);
+    } else if (core::is_redissons(kind)) {
       lock = std::make_shared<redisson::hash_lock>(server_, unlock_messages_, key, kind);
     } else {
       lock = std::make_shared<redis_lock>(server_, key, kind);
@@ -162,7 +166,7 @@ void redis_store::renew_alike(const scripts::script& by_script, std::vector<held
   args.reserve(3 * leases.size());
   for (const auto& one : leases) {
     const auto& lock = *static_cast<redis_lock*>(one.lock);
-    keys.push_back(lock.key());
+    keys.push_back(lock.renewed_key());
     ids.push_back(lock.renewed_as(one.id));
     ttls.push_back(milliseconds_text(one.ttl));
     tokens.push_back(to_string(one.token));

@@ -229,8 +229,12 @@ func count(with locker, words []string) (string, error) {
 func bench(with locker, name string, turns int) (string, error) {
 	began := time.Now()
 	for i := 0; i < turns; i++ {
-		if _, err := with.lock(name, 30*time.Second, 0, false); err != nil {
+		got, err := with.lock(name, 30*time.Second, 0, false)
+		if err != nil {
 			return "", err
+		}
+		if !got {
+			return "", errors.New("the lock was not free")
 		}
 		if _, err := with.unlock(); err != nil {
 			return "", err

@@ -148,7 +148,7 @@ async function count(locker, [name, ttl, wait, turns, seconds, counter, path, wh
 async function bench(locker, name, turns) {
   const began = process.hrtime.bigint();
   for (let i = 0; i < turns; ++i) {
-    await locker.lock(name, 30000, 0, false);
+    if (!(await locker.lock(name, 30000, 0, false))) return "error the lock was not free";
     await locker.unlock();
   }
   return `ok ${(Number(process.hrtime.bigint() - began) / 1000 / turns).toFixed(1)}`;

@@ -69,7 +69,8 @@ def count(locker, name, ttl, wait, turns, seconds, counter, path, who):
 def bench(locker, name, turns):
     began = time.monotonic()
     for _ in range(turns):
-        locker.lock(name, 30000, 0)
+        if not locker.lock(name, 30000, 0):
+            return "error the lock was not free"
         locker.unlock()
     return f"ok {(time.monotonic() - began) * 1e6 / turns:.1f}"
 

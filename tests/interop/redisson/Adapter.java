@@ -1,5 +1,5 @@
 // Redisson behind the suite's line protocol: see tests/interop/README.md.
-// usage: java Adapter lock|fenced HOST:PORT WATCHDOG_MS
+// usage: java Adapter lock|fenced|permits HOST:PORT WATCHDOG_MS
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -11,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
@@ -18,11 +19,15 @@ import org.redisson.config.Config;
 public final class Adapter {
   private final RedissonClient client;
   private final boolean fenced;
+  private final boolean permits;
   private RLock held;
+  private RPermitExpirableSemaphore semaphore;
+  private String permit;
 
-  private Adapter(RedissonClient client, boolean fenced) {
+  private Adapter(RedissonClient client, String kind) {
     this.client = client;
-    this.fenced = fenced;
+    this.fenced = kind.equals("fenced");
+    this.permits = kind.equals("permits");
   }
 
   private RLock named(String name) {
@@ -31,6 +36,12 @@ public final class Adapter {
 
   /** A lease of its own if it is not to be renewed, and the watchdog's if it is. */
   private String lock(String name, long ttl, long wait, boolean renew) throws Exception {
+    if (permits) { // one, so that it is a lock
+      semaphore = client.getPermitExpirableSemaphore(name);
+      semaphore.trySetPermits(1);
+      permit = semaphore.tryAcquire(wait, ttl, TimeUnit.MILLISECONDS);
+      return permit == null ? "busy" : "ok";
+    }
     RLock lock = named(name);
     long lease = renew ? -1 : ttl;
     if (fenced && wait >= 0) {
@@ -49,6 +60,9 @@ public final class Adapter {
   }
 
   private String unlock() {
+    if (permits) {
+      return semaphore.tryRelease(permit) ? "ok" : "lost";
+    }
     try {
       held.unlock();
       return "ok";
@@ -87,11 +101,12 @@ public final class Adapter {
   }
 
   private String bench(String name, long turns) throws Exception {
-    RLock lock = named(name);
     long began = System.nanoTime();
     for (long i = 0; i < turns; ++i) {
-      lock.lock();
-      lock.unlock();
+      if (!lock(name, 30000, 0, !permits).startsWith("ok")) {
+        return "error the lock was not free";
+      }
+      unlock();
     }
     return String.format("ok %.1f", (System.nanoTime() - began) / 1000.0 / turns);
   }
@@ -104,6 +119,10 @@ public final class Adapter {
       case "unlock":
         return unlock();
       case "extend": // the watchdog does
+        if (permits) {
+          long ttl = Long.parseLong(words[1]);
+          return semaphore.updateLeaseTime(permit, ttl, TimeUnit.MILLISECONDS) ? "ok" : "lost";
+        }
         return held.isHeldByCurrentThread() ? "ok" : "lost";
       case "holds":
         return "ok " + held.getHoldCount();
@@ -127,7 +146,7 @@ public final class Adapter {
         .setConnectionMinimumIdleSize(2)
         .setConnectionPoolSize(8);
     RedissonClient client = Redisson.create(config);
-    Adapter adapter = new Adapter(client, given[0].equals("fenced"));
+    Adapter adapter = new Adapter(client, given[0]);
     System.out.println("ready");
     BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {

@@ -164,6 +164,7 @@ void channel_listener::disconnect() {
   auto all = std::exchange(channels_, {});
   for (auto& [name, one] : all)
     drop_places(one);
+  wake_.wake();
 }
 
 void channel_listener::drop_places(channel& of) {
@@ -252,7 +253,10 @@ void channel_listener::leave(const std::shared_ptr<place>& mine, bool pass_on) {
     if (!mine->live || at == channels_.end()) return;
     mine->live = false;
     std::erase(at->second.places, mine);
-    if (pass_on && mine->told) deliver(at->second, false);
+    if (pass_on && mine->told) {
+      deliver(at->second, false);
+      wake_.wake();  // it may be for the thread that reads
+    }
     at->second.used = true;
     last = at->second.places.empty();
   }
@@ -292,7 +296,7 @@ void channel_listener::read(const reply_value& what) {
   const auto kind = text_of(*fields[0]);
   const auto at = channels_.find(text_of(*fields[1]));
   if (kind == "message") {
-    if (at != channels_.end()) deliver(at->second, text_of(*fields[2]) == wakes_all);
+    if (at != channels_.end()) deliver(at->second, text_of(*fields[2]) != wakes_one);
     return;
   }
   if (kind != "subscribe" && kind != "unsubscribe") return;

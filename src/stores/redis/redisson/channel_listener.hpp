@@ -26,7 +26,8 @@ namespace holdfast::stores::redis::redisson {
 // Thread-safe. The connection is opened when a waiter first joins a channel, and closed when nobody
 // has listened for a while. Messages are hints: a waiter asks again in time anyway.
 //
-// A message "0" is for one waiter of the channel, the first that was not told yet; "1" is for all.
+// A message "0" is for one waiter of the channel, the first that was not told yet; others are for
+// all.
 // A waiter that was told and leaves without having asked for the lock passes the word on.
 class channel_listener : public std::enable_shared_from_this<channel_listener> {
  public:

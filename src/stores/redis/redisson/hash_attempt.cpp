@@ -1,8 +1,6 @@
 #include "stores/redis/redisson/hash_attempt.hpp"
 
 #include <algorithm>
-#include <array>
-#include <span>
 #include <utility>
 
 #include "core/queue_place.hpp"
@@ -62,13 +60,9 @@ void hash_attempt::send() {
   if (place_) lock_.messages().ask_begins(*place_);
   // As of now: they may be answered before our own answer is read, and "busy" is outdated then.
   releases_ = lock_.pending_releases();
-  const auto ttl = milliseconds_text(spec_.ttl);
-  const auto number = std::to_string(++asks_);
-  const std::array<std::string_view, 2> keys{lock_.key(), lock_.counter()};
-  const std::array<std::string_view, 4> args{id_.text(), ttl, number, holder_};
-  const auto used = std::span{keys}.first(lock_.counter().empty() ? 1 : 2);
+  const auto script = lock_.acquire_script(id_, spec_.ttl, ++asks_, holder_);
   counted_from_ = runtime::now();
-  on_.calls.run({scripts::redisson_acquire, used, args}, until_, releases_.last, *by_,
+  on_.calls.run(script, until_, releases_.last, *by_,
                 [this](result<reply> answered, const sent_position& sent) {
                   if (answered) return read(**answered);
                   if (answered.error().code == errc::outcome_unknown) {
@@ -86,7 +80,7 @@ void hash_attempt::read(const reply_value& answered) {
   const fencing_token token{read_number(text_of(*fields[1]))};
   // An earlier ask that arrives only after this grant was given back must not take the lock again.
   const auto mine = value_begins(id_, token) + ";ask=" + std::string{text_of(*fields[2])};
-  static_cast<void>(follow_unanswered(mine));
+  if (lock_.tells_grants_apart()) static_cast<void>(follow_unanswered(mine));
   leave_channel(false);
   answer(core::grant{token, spec_.ttl, counted_from_, 1});
 }

@@ -1,6 +1,7 @@
 #include "stores/redis/redisson/hash_lock.hpp"
 
 #include <array>
+#include <span>
 #include <utility>
 
 #include "runtime/clock.hpp"
@@ -29,6 +30,21 @@ hash_lock::hash_lock(std::shared_ptr<server> at, std::shared_ptr<channel_listene
       counter_{kind.what == core::lock_kind::form::redisson_fenced
                    ? key_for("redisson_lock_token", key())
                    : std::string{}} {}
+
+hash_lock::hash_lock(std::shared_ptr<server> at, std::shared_ptr<channel_listener> messages,
+                     std::string name, std::string_view channel_for)
+    : redis_lock{std::move(at), std::move(name)},
+      messages_{std::move(messages)},
+      channel_{key_for(channel_for, key())} {}
+
+script_call hash_lock::acquire_script(const core::owner_id& id, core::duration ttl, std::size_t ask,
+                                      std::string_view holder) const {
+  const auto ttl_text = milliseconds_text(ttl);
+  const auto number = std::to_string(ask);
+  const std::array<std::string_view, 2> keys{key(), counter_};
+  const std::array<std::string_view, 4> args{id.text(), ttl_text, number, holder};
+  return {scripts::redisson_acquire, std::span{keys}.first(counter_.empty() ? 1 : 2), args};
+}
 
 std::unique_ptr<attempt> hash_lock::begin(attempt_spec what) {
   return std::make_unique<hash_attempt>(*this, std::move(what));

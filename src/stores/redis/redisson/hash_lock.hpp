@@ -12,7 +12,7 @@ namespace holdfast::stores::redis::redisson {
 // Who waits listens to the lock's channel and asks when a release is told there: whoever asks first
 // has it. What is left of the native lock's work is the same: releases that nobody waits for, asks
 // that must not overtake them, renewals.
-class hash_lock final : public redis_lock {
+class hash_lock : public redis_lock {
  public:
   hash_lock(std::shared_ptr<server> on, std::shared_ptr<channel_listener> messages, std::string key,
             const core::lock_kind& kind);
@@ -31,11 +31,17 @@ class hash_lock final : public redis_lock {
   using redis_lock::release_script;
   [[nodiscard]] const scripts::script& renew_script() const noexcept override;
 
-  // For attempts.
+  // For attempts. `ask`: its number; `holder`: what the owner's field says beside the id.
+  [[nodiscard]] virtual script_call acquire_script(const core::owner_id& id, core::duration ttl,
+                                                   std::size_t ask, std::string_view holder) const;
   [[nodiscard]] channel_listener& messages() const noexcept { return *messages_; }
   [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
-  // Empty: the lock has no tokens.
-  [[nodiscard]] const std::string& counter() const noexcept { return counter_; }
+  // Whether a release can spare a later grant of the same attempt.
+  [[nodiscard]] virtual bool tells_grants_apart() const noexcept { return true; }
+
+ protected:
+  hash_lock(std::shared_ptr<server> on, std::shared_ptr<channel_listener> messages, std::string key,
+            std::string_view channel_for);
 
  private:
   const std::shared_ptr<channel_listener> messages_;

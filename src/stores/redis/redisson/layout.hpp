@@ -9,6 +9,13 @@
 //   redisson_unlock_latch:{<name>}:<32 hex>   the answer to one release, until it has arrived
 //   redisson_lock_token:{<name>}       the last token of a fenced lock, counting from 1; no TTL
 //
+// Of a semaphore whose permits expire:
+//   <name>                             a string: how many permits are to be had
+//   {<name>}:timeout                   a sorted set: who has a permit, any text, and until when, in
+//                                      ms since 1970, by the clock of the client that took it. Ours
+//                                      take the server's.
+//   redisson_sc:{<name>}               a channel: how many are to be had now
+//
 // A name that holds "{" is not put into braces.
 #pragma once
 
@@ -22,9 +29,14 @@ namespace holdfast::stores::redis::redisson {
   return std::string{what} + (has_tag ? ":" : ":{") + std::string{name} + (has_tag ? "" : "}");
 }
 
-// Of a message: that of a mutex's release, and that of a reader's.
+[[nodiscard]] inline std::string key_of(std::string_view name, std::string_view part) {
+  const bool has_tag = name.find('{') != std::string_view::npos;
+  return (has_tag ? "" : "{") + std::string{name} + (has_tag ? ":" : "}:") + std::string{part};
+}
+
+// The message of a lock's release. All others are for every waiter: that of a reader's, and those
+// of a semaphore, which say how many permits there are.
 inline constexpr std::string_view wakes_one = "0";
-inline constexpr std::string_view wakes_all = "1";
 
 // The one place to change for a cluster, where Redisson listens by SSUBSCRIBE and would not hear
 // what is published otherwise. Clusters are refused so far.

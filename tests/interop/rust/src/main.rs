@@ -82,7 +82,9 @@ impl Locker {
                 let turns: u32 = words[2].parse()?;
                 let began = Instant::now();
                 for _ in 0..turns {
-                    self.lock(words[1], Duration::from_secs(30), Duration::ZERO).await?;
+                    if !self.lock(words[1], Duration::from_secs(30), Duration::ZERO).await? {
+                        return Err("the lock was not free".into());
+                    }
                     self.unlock().await;
                 }
                 Ok(format!("ok {:.1}", began.elapsed().as_micros() as f64 / f64::from(turns)))

@@ -74,6 +74,7 @@ struct result {
 // The cases, one file for each kind.
 [[nodiscard]] std::vector<bench_case> uncontended_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> contended_cases(const servers& at);
+[[nodiscard]] std::vector<bench_case> share_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> at_scale_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> redlock_cases(const servers& at);
 

@@ -164,7 +164,6 @@ void channel_listener::disconnect() {
   auto all = std::exchange(channels_, {});
   for (auto& [name, one] : all)
     drop_places(one);
-  wake_.wake();
 }
 
 void channel_listener::drop_places(channel& of) {
@@ -253,10 +252,7 @@ void channel_listener::leave(const std::shared_ptr<place>& mine, bool pass_on) {
     if (!mine->live || at == channels_.end()) return;
     mine->live = false;
     std::erase(at->second.places, mine);
-    if (pass_on && mine->told) {
-      deliver(at->second, false);
-      wake_.wake();  // it may be for the thread that reads
-    }
+    if (pass_on && mine->told) deliver(at->second, false);
     at->second.used = true;
     last = at->second.places.empty();
   }

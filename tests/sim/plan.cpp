@@ -326,15 +326,10 @@ bool plan::has(fault what) const {
 namespace {
 
 std::string shown(const core::lock_kind& kind) {
-  switch (kind.what) {
-    case core::lock_kind::form::exclusive:
-      break;
-    case core::lock_kind::form::shared:
-      return " to read and write";
-    case core::lock_kind::form::permits:
-      return " of " + std::to_string(kind.permits) + " permits";
-  }
-  return {};
+  if (!core::is_shared(kind)) return {};
+  return kind.what == core::lock_kind::form::shared
+             ? " to read and write"
+             : " of " + std::to_string(kind.permits) + " permits";
 }
 
 }  // namespace

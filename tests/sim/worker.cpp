@@ -44,15 +44,11 @@ void worker::think() {
 }
 
 std::uint32_t worker::wanted() {
-  switch (in_.the.of.what) {
-    case core::lock_kind::form::exclusive:
-      break;
-    case core::lock_kind::form::shared:
-      return random_.chance(350) ? core::whole : 1;
-    case core::lock_kind::form::permits:
-      return static_cast<std::uint32_t>(random_.between(1, in_.the.of.permits));
+  if (!core::is_shared(in_.the.of)) return core::whole;
+  if (in_.the.of.what == core::lock_kind::form::shared) {
+    return random_.chance(350) ? core::whole : 1;
   }
-  return core::whole;
+  return static_cast<std::uint32_t>(random_.between(1, in_.the.of.permits));
 }
 
 void worker::begin() {

@@ -30,8 +30,8 @@ local call, id, entry, time, record = redis.call, ARGV[1], ARGV[6], nil, nil
 local ttl = tonumber(ARGV[2])
 -- The common case by itself, before the functions that the others need are made, as in acquire.lua:
 -- others have some of it, and there is room. The same as grant() in parts/shares.lua.
-local seen = redis.pcall('HMGET', lock, '#kind', '#capacity', '#used', '#until', '#soonest', '#kept',
-  id)
+local seen = redis.pcall('HMGET', lock, '#kind', '#capacity', '#used', '#until', '#soonest',
+  '#kept', id)
 if seen[1] == ARGV[9] and seen[3] and not seen[7] and ARGV[8] ~= '0' and
   (seen[2] == ARGV[10] or seen[6]) and seen[3] + ARGV[8] <= tonumber(seen[2]) and
   call('EXISTS', queue) == 0 then

@@ -15,8 +15,8 @@
 -- Whoever leaves the queue may have stood in the way of others: those are looked for in any case.
 local lock, slot, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, id, time, record = redis.call, string.sub(ARGV[1], 1, 32), nil, nil
--- The common case by itself, before the functions that the others need are made: others have some of
--- it as well, and nobody waits.
+-- The common case by itself, before the functions that the others need are made: others have some
+-- of it as well, and nobody waits.
 if ARGV[2] == '' and (ARGV[3] or '') == '' and ARGV[1] == id and call('EXISTS', queue) == 0 then
   local seen = redis.pcall('HMGET', lock, '#used', id)
   local expiry, units = string.match(seen[2] or '', '^(%d+);(%d+);')

@@ -188,4 +188,23 @@ RC_GTEST_PROP(Holder, AnyBytesAreParsedWithoutHarm, ()) {
   RC_ASSERT(ours.has_value() || ours.error().code == errc::incompatible);
 }
 
+TEST(Layout, EntryForUnitsIsAnEntryThatSaysSo) {
+  const core::lock_kind slots{core::lock_kind::form::permits, 4};
+  const auto holder = stores::redis::units_wanted(slots, 3) + "host=h;pid=7;label=l";
+  stores::redis::queue_entry entry;
+  entry.id = core::owner_id::from_bits(1, 2);
+  entry.block = 0;
+  const std::string inbox = std::string{stores::redis::inbox_prefix} + std::string(32, 'a');
+  entry.inbox = inbox;
+  entry.holder = holder;
+  const auto text = entry.text();
+  const auto read = stores::redis::queue_entry::parse(text);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->block, 0U);
+  EXPECT_TRUE(read->holder.starts_with("permits=3;"));
+  const auto who = stores::redis::describe_waiter(read->holder, {});
+  EXPECT_EQ(who.host, "h");
+  EXPECT_EQ(who.pid, 7);
+}
+
 }  // namespace holdfast::test

@@ -141,6 +141,19 @@ TEST(ServerError, WhatIsShownIsPrintableAndShort) {
   EXPECT_LT(got.message.size(), 1000U);
 }
 
+TEST(ServerError, DisputesOverANameNameBothSides) {
+  const auto capacity = translate_error("HOLDFAST_CAPACITY 2 5", node);
+  EXPECT_EQ(capacity.code, errc::invalid_argument);
+  EXPECT_THAT(capacity.message, HasSubstr("2 permits, not 5"));
+  EXPECT_EQ(translate_error("HOLDFAST_UNITS 3", node).code, errc::invalid_argument);
+  const auto kind = translate_error("HOLDFAST_KIND permits", node);
+  EXPECT_EQ(kind.code, errc::wrong_type);
+  EXPECT_THAT(kind.message, HasSubstr("a semaphore"));
+  const auto other = translate_error("ERR HOLDFAST_KIND" + redis_7, node);
+  EXPECT_EQ(other.code, errc::wrong_type);
+  EXPECT_THAT(other.message, HasSubstr("not a lock"));
+}
+
 TEST(ServerError, ForgottenScriptIsRecognised) {
   EXPECT_TRUE(is_noscript("NOSCRIPT No matching script. Please use EVAL."));
   EXPECT_FALSE(is_noscript("ERR NOSCRIPT"));

@@ -83,8 +83,9 @@ std::optional<failure> kind_error(std::string_view said, const std::string& node
                    {}};
   };
   if (const auto kind = said_after(said, "HOLDFAST_KIND")) {
-    if (kind->front().empty()) return is_called("a mutex, or for something that is not a lock");
-    return is_called(kind->front() == "shared" ? "a shared_mutex" : "a semaphore");
+    if (kind->front() == "shared") return is_called("a shared_mutex");
+    if (kind->front() == "permits") return is_called("a semaphore");
+    return is_called("a mutex, or for something that is not a lock");
   }
   if (const auto units = said_after(said, "HOLDFAST_CAPACITY")) {
     return failure{errc::invalid_argument,

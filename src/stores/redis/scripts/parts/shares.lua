@@ -5,15 +5,17 @@
 --   #used      how many of them are held, the dead included until they are looked for
 --   #soonest   no lease ends before (ms of the server's clock): not before that are dead holders
 --              looked for
+--   #until     the key itself does not expire before
 --   #last      who was granted last, to be shown to those who wait; perhaps gone since
 --   #kept      1 if a person has set the capacity: the key then stays when nobody holds a unit
 --   <32 hex>   a holder: "expiry, ms;units;holdfast=1;token=…;block=1;since=…;host=…;pid=…;label=…"
--- It expires with its longest lease, so that nothing of the dead stays.
+-- It expires when its longest lease has been over for as long as that was, at most, so that nothing
+-- of the dead stays.
 --
 -- Wants `call`, `id`, and the keys `lock`, `slot`, `queue` and `waiters`; `time` and `record` (the
 -- slot's layout and token) are used if known. What stands in the hash is read once, by read_lock(),
 -- and kept in these:
-local kind, capacity, used, soonest, last, kept, mine
+local kind, capacity, used, soonest, last, kept, mine, outlives
 local never = math.huge
 
 local function now_ms()
@@ -24,13 +26,13 @@ end
 -- False if the key holds something else.
 local function read_lock()
   local all = redis.pcall('HMGET', lock, '#kind', '#capacity', '#used', '#soonest', '#last',
-    '#kept', id)
+    '#kept', id, '#until')
   if all.err then
     -- Any other error is told as it is.
     return not string.find(all.err, 'WRONGTYPE', 1, true) and call('HGET', lock, '#kind')
   end
   kind, capacity, last, kept, mine = all[1], tonumber(all[2]), all[5], all[6], all[7]
-  used, soonest = tonumber(all[3]) or 0, tonumber(all[4]) or never
+  used, soonest, outlives = tonumber(all[3]) or 0, tonumber(all[4]) or never, tonumber(all[8]) or 0
   return kind and capacity or call('EXISTS', lock) == 0
 end
 
@@ -41,7 +43,7 @@ local function write_used()
     call('HSET', lock, '#used', used)
   else
     call('DEL', lock)
-    soonest, last = never, false
+    soonest, last, outlives = never, false, 0
   end
 end
 
@@ -100,11 +102,16 @@ local function any_holder()
   return field and as_value(last, field) or ''
 end
 
--- The key must outlive its longest lease.
+-- The key must outlive its longest lease. Twice as long is set as is needed now, so that those that
+-- come next need not. A renewal may have moved it further than is known here.
 local function keep_for(ttl)
-  if not kept and call('PTTL', lock) < ttl then
-    call('PEXPIRE', lock, ttl)
+  if kept or now_ms() + ttl <= outlives then
+    return
   end
+  local left = math.max(call('PTTL', lock), 2 * ttl)
+  outlives = now_ms() + left
+  call('PEXPIRE', lock, left)
+  call('HSET', lock, '#until', outlives)
 end
 
 -- Moves the expiry of this holder, never back, and sets its units. A lease must not be lost for

@@ -98,11 +98,23 @@ def contend(pair, turns=40, each=3):
     expect(min(had) > 0, f"somebody never had the lock: {had}")
 
 
+def exclude_each_other(pair):
+    """Plainly: who holds it keeps the other out, and the other has it afterwards."""
+    theirs, mine = pair.theirs(), pair.ours()
+    parties = ((theirs, pair.name, "it"), (mine, pair.our_name, "Holdfast"))
+    for (holder, held_as, who), (other, asks_as, loser) in (parties, parties[::-1]):
+        must_lock(holder, held_as, f"{who} does not get a free lock", wait=5000)
+        expect(not lock(other, asks_as), f"{loser} got what {who} holds")
+        expect(holder.ask("unlock") == "ok", f"{who} lost it")
+
+
 def exclusion(pair):
+    exclude_each_other(pair)
     contend(pair)
 
 
 def five_nodes(pair):
+    exclude_each_other(pair)
     contend(pair, turns=15, each=2)
 
 

@@ -90,9 +90,9 @@ def prepare(kind, cache):
     for tool in tools:
         if not shutil.which(tool):
             raise Missing(f"there is no {tool} here")
-    to = os.path.join(cache, kind)
+    to = os.path.abspath(os.path.join(cache, kind))
     stamp = os.path.join(to, "made-of")
-    wanted = fingerprint(folder)
+    wanted = f"{fingerprint(folder)} in {to}"  # commands hold the path
     if os.path.exists(stamp):
         with open(stamp) as file:
             made = file.read().split("\n")

@@ -55,15 +55,9 @@ class life {
   };
 
   [[nodiscard]] std::uint32_t wanted(int who) const {
-    switch (kind_.what) {
-      case core::lock_kind::form::exclusive:
-        break;
-      case core::lock_kind::form::shared:
-        return who % 3 == 0 ? core::whole : 1;
-      case core::lock_kind::form::permits:
-        return static_cast<std::uint32_t>(1 + who % 3);
-    }
-    return core::whole;
+    if (!core::is_shared(kind_)) return core::whole;
+    if (kind_.what == core::lock_kind::form::shared) return who % 3 == 0 ? core::whole : 1;
+    return static_cast<std::uint32_t>(1 + who % 3);
   }
   [[nodiscard]] std::uint64_t used() const {
     std::uint64_t sum = 0;

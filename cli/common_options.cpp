@@ -105,9 +105,9 @@ void add_acquire(CLI::App& verb, acquire_options& into) {
       ->type_name("DURATION")
       ->default_str("as long as --wait");
   verb.add_flag("-q,--quiet", into.quiet, "Do not say that it waits");
-  verb.add_option("--label", into.label, "Shown to whoever asks who holds the lock")
+  verb.add_option("--label", into.label, "Shown with the holder, in `status` for example")
       ->type_name("TEXT");
-  verb.add_option("--busy-exit", into.busy_exit, "Exit code when somebody else holds the lock")
+  verb.add_option("--busy-exit", into.busy_exit, "Exit code when another holder has the lock")
       ->type_name("N")
       ->check(CLI::Range(0, 255))
       ->default_str("75");

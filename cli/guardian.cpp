@@ -137,7 +137,7 @@ void guardian::start(const guard_order& order) {
     say(fmt::format("cannot start a process: {}", std::strerror(errno)));
     ::_exit(exit_code::internal);
   }
-  ::setpgid(child, child);  // the child does it as well: whoever comes first
+  ::setpgid(child, child);  // the child does it as well: either may come first
   child_ = child;
   token_ = order.token;
   owner_.assign(order.owner.begin(), order.owner.end());

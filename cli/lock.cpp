@@ -29,7 +29,7 @@ constexpr const char* examples = R"(Examples:
 
 Nothing renews this lock: it is free again when the TTL is over, whatever the script is doing.
 Prefer `holdfast run`, which renews it and stops the command in time.
-Whoever knows the owner can release the lock.
+A process that knows the owner can release the lock.
 
 Exit codes: 0 locked, 75 busy (see --busy-exit), 128+n interrupted by signal n, 69 store
 unreachable, 77 store refused the credentials, 74 no answer came or output failed, 64 usage.)";

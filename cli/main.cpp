@@ -29,7 +29,7 @@ constexpr const char* description =
     "Locks between processes and machines, kept in Redis, with fencing tokens.";
 
 constexpr const char* examples = R"(Examples:
-  holdfast run nightly-report -- ./report.sh       # one at a time, whoever starts it
+  holdfast run nightly-report -- ./report.sh       # one at a time, on all hosts
   holdfast run deploy --wait 0 -- make deploy      # or not at all
   holdfast status                                  # who holds what
   holdfast help COMMAND                            # options, examples and exit codes

@@ -17,7 +17,7 @@ constexpr const char* examples = R"(Examples:
 
 The lock is kept for --ttl from now on. One that has ended is not taken again.
 
-Exit codes: 0 renewed, 76 the lock had ended (stop: somebody else may hold it), 69 store
+Exit codes: 0 renewed, 76 the lock had ended (stop: another may hold it), 69 store
 unreachable, 77 store refused the credentials, 74 no answer came: it may have been renewed,
 64 usage.)";
 

@@ -35,7 +35,7 @@ constexpr const char* examples = R"end(Examples:
 
 The command sees HOLDFAST_LOCK and HOLDFAST_TOKEN, and HOLDFAST_STORE without its password. It runs
 in a process group of its own, and the whole group is stopped (TERM, then KILL) before the lock can
-become somebody else's.
+become another's.
 
 Exit codes: the command's own, 128+n if signal n ended it (or the wait), 126/127 if it cannot be
 run, 75 busy (see --busy-exit), 76 lock lost while it ran, 69 store unreachable, 77 store refused
@@ -79,7 +79,7 @@ int finish(lease& held, const command_end& end) {
     const std::string known = why == loss::none ? "" : fmt::format(" ({})", to_string(why));
     say(
         fmt::format("lost the lock {}{} before the command ended (exit status {}); "
-                    "somebody else may have run meanwhile",
+                    "another may have run meanwhile",
                     name, known, end.status));
     return exit_code::lease_lost;
   }

@@ -153,7 +153,7 @@ class supervisor {
 
   void on_stopped(int number) {
     const bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
-    if (!tty_.exists() || number == SIGSTOP) return;  // whoever stopped it will continue it
+    if (!tty_.exists() || number == SIGSTOP) return;  // what stopped it will continue it
     if (wants_terminal && (tty_.ours() || tty_.lent_to(group_))) {
       tty_.lend(group_);
       return signal_group(group_, SIGCONT);

@@ -27,7 +27,7 @@ class terminal {
   // SIGTTOU must be ignored or blocked by the caller of these.
   void lend(pid_t group) noexcept;
   void take_back() noexcept;
-  // Somebody else has arranged the terminal anew while we were stopped: nothing to take back.
+  // Another process has set the terminal up anew while this one was stopped: nothing to take back.
   void forget_loan() noexcept { lent_ = false; }
   void note_loan() noexcept { lent_ = true; }
 

@@ -18,7 +18,7 @@ constexpr const char* examples = R"(Examples:
   holdfast unlock backup --owner "$owner"
   trap 'holdfast unlock backup' EXIT
 
-To free somebody else's lock see `holdfast break`.
+To free another's lock see `holdfast break`.
 
 Exit codes: 0 given back, 76 the lock had ended before (what ran since then was not protected),
 69 store unreachable, 77 store refused the credentials, 74 no answer came: it is free after its

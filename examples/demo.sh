@@ -39,14 +39,14 @@ await() {
   done
   return 1
 }
-# A zombie is dead; it waits for somebody to ask for its exit status.
+# A zombie is dead; it waits for its parent to ask for its exit status.
 dead() { ! grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null; }
 
 cleanup() {
   local job
   for job in "${jobs_started[@]}"; do kill "$job" 2>/dev/null || true; done
   wait 2>/dev/null || true
-  # The server is left as it was found, unless somebody else has begun to use it.
+  # The server is left as it was found, unless another process has begun to use it.
   if [[ $server_was_running == no && $("$holdfast" status --json 2>/dev/null) == '[]' ]]; then
     "$holdfast" local stop >/dev/null || true
   fi

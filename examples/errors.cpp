@@ -32,7 +32,7 @@ int quick_job(holdfast::client& client) {
 int nightly_job(holdfast::client& client) {
   try {
     auto lease = client.mutex("nightly", {.ttl = 10s, .label = "nightly job"}).try_acquire(2s);
-    if (!lease) return 0;  // somebody else is doing it: not an error
+    if (!lease) return 0;  // another is doing it: not an error
     std::cout << "doing it\n";
     if (auto done = lease->release(); !done) {
       std::cerr << "finished, but " << done.error().message << '\n';

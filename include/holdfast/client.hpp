@@ -80,7 +80,7 @@ class HOLDFAST_API client {
   [[nodiscard]] lock_status status(std::string_view name);
   [[nodiscard]] std::vector<lock_status> list(std::string_view pattern);
 
-  // Takes the lock, or the share of it, from whoever holds it with this token; throws
+  // Takes the lock, or the share of it, from the holder that has this token; throws
   // errc::not_held if nobody does. Its holder learns of it at its next renewal: exclusion is in
   // your hands.
   void break_lock(std::string_view name, fencing_token token);

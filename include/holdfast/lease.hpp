@@ -22,12 +22,12 @@ class lease_access;
 // What is needed to take a lease up again in another process: see lease::detach().
 struct lease_ticket {
   std::string name{};
-  std::string owner{};  ///< 32 hexadecimal digits; a capability: whoever has it can release
+  std::string owner{};  ///< 32 hexadecimal digits; a capability: it is all that a release needs
   fencing_token token{};
 };
 
-// A lock that is held. Thread-safe, but for moving and destroying. Belongs to whoever has the
-// object, not to a thread. Renewed in the background until it is released, lost or detached.
+// A lock that is held. Thread-safe, but for moving and destroying. It goes with the object, not
+// with a thread. Renewed in the background until it is released, lost or detached.
 //
 // | state    | held()  | lost() fired | release()       |
 // |----------|---------|--------------|-----------------|

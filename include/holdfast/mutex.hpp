@@ -64,7 +64,7 @@ class HOLDFAST_API mutex {
 
   // --- std TimedLockable -----------------------------------------------------------------------
   // lock() waits like acquire(): until it has the lock, the client is stopped or its wait limit is
-  // reached; the latter two throw. It throws errc::would_deadlock if this thread holds the lock.
+  // reached; the last two throw. It throws errc::would_deadlock if this thread holds the lock.
   void lock();
   bool try_lock();
   template <class Rep, class Period>

@@ -40,7 +40,7 @@ struct lock_options {
   // Renew only while the holder calls lease::progress() at least this often. Zero: always renew.
   any_milliseconds progress_within{0};
 
-  // Shown to whoever asks who holds the lock. Any bytes, 256 at most.
+  // Shown with the holder, in status() for example. Any bytes, 256 at most.
   std::string label{};
 };
 

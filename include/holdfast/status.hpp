@@ -14,7 +14,7 @@
 
 namespace holdfast {
 
-// Everything here was written by whoever holds the lock: untrusted bytes, to be shown through
+// Everything here was written by the lock's holder: untrusted bytes, to be shown through
 // untrusted::escape() only.
 struct holder {
   bool foreign = false;  ///< not written by Holdfast: only `value` is known

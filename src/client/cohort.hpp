@@ -61,7 +61,7 @@ class cohort {
   // What the store told the one that asks: another holder has it, or, with nothing, none has.
   void on_met(std::optional<core::busy> other);
 
-  // Whoever asks or holds for this cohort is done: the next one here asks.
+  // The one that asks or holds for this cohort is done: the next one here asks.
   void leave();
   // The same for one who could not reach the store. Those who have waited for `limit` are told so:
   // each of them finding out by itself, one after the other, would take the limit every time.
@@ -94,7 +94,7 @@ class cohort {
   waiters back_again_;
   std::array<const runtime::parker*, 2> had_it_{};  // the last two of this turn
   core::time_point turn_began_{};
-  bool taken_ = false;  // somebody here asks or holds
+  bool taken_ = false;  // one of us asks or holds
   bool closed_ = false;
   std::optional<core::busy> met_;
   core::adaptive_spin polling_;

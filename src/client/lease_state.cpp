@@ -102,7 +102,7 @@ std::stop_token lease_state::lost() {
   const std::lock_guard guard{m_};
   if (!lost_) {
     lost_.emplace();
-    // Whoever asks after the fact must see it; there is no callback yet that could run here.
+    // A question after the fact must be answered by it; no callback is there yet that could run.
     if (over && machine_.why_lost() != loss::none) lost_->request_stop();
   }
   return lost_->get_token();
@@ -242,8 +242,8 @@ result<void> lease_state::given_back(client_state& owner, core::time_point since
 
 result<lease_ticket> lease_state::detach() {
   const auto owner = client();
-  // Only what is held can be handed on: a ticket for a lost lease would let somebody adopt it
-  // while we still give it back.
+  // Only what is held can be handed on: with a ticket for a lost lease another process could adopt
+  // it while this one still gives it back.
   if (!owner || !held() || !end()) return fail(over_failure());
   owner->watch().forget(*this);
   leave_cohort();

@@ -86,7 +86,8 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   void announce(loss why);
   [[nodiscard]] bool end();
   [[nodiscard]] bool take_leftover();
-  // For a lease that has ended. True if somebody here has it now; false: the store must be told.
+  // For a lease that has ended. True if another caller of this client has it now; false: the store
+  // must be told.
   [[nodiscard]] bool pass_on(client_state& owner);
   [[nodiscard]] event released(core::time_point now) const;
   using on_store = std::function<void(result<stores::renewal>)>;

@@ -61,7 +61,7 @@ const char* message_of(errc code) noexcept {
     case errc::read_only:
       return "the store refuses writes";
     case errc::not_authenticated:
-      return "the store refused to log us in";
+      return "the store refused the login";
     case errc::not_permitted:
       return "the store's access rules forbid it";
     case errc::wrong_type:

@@ -11,7 +11,7 @@ std::string_view to_string(loss why) noexcept {
     case loss::deleted:
       return "the lock was deleted in the store, or expired there early";
     case loss::taken:
-      return "somebody else holds the lock";
+      return "another holder has the lock";
     case loss::max_hold:
       return "it was held for as long as max_hold allows";
     case loss::no_progress:

@@ -44,7 +44,7 @@ class local_server {
   // Never starts a server, nor makes the folder. A server that hangs counts as running.
   [[nodiscard]] result<holdfast::local::server_status> status();
 
-  // True once the server is gone, false if there was none. Its file stays: if somebody starts a
+  // True once the server is gone, false if there was none. Its file stays: if another starts a
   // server again before a lock's TTL is over, that lock is still held.
   [[nodiscard]] result<bool> stop(core::time_point until);
 

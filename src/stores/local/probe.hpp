@@ -18,13 +18,13 @@ struct contact {
   bool listening = false;  // true without a descriptor: its queue of connections is full
   std::int64_t pid = 0;    // 0: not known, or in another pid namespace
 };
-// Fails with errc::unsafe_folder if somebody else's process listens.
+// Fails with errc::unsafe_folder if another user's process listens.
 [[nodiscard]] result<contact> connect_server(const std::string& socket_path,
                                              core::time_point until);
 
 enum class presence {
   absent,   // nobody listens, or it closed the connection: ended or ending
-  silent,   // somebody listens but did not answer in time
+  silent,   // a process listens but did not answer in time
   loading,  // reading its file
   ready,    // it answers, be it with an error: the rest is between it and the Redis store
 };

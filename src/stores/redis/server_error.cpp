@@ -40,7 +40,7 @@ constexpr std::array rules{
          refused_by_rules},
     rule{"ERR ACL failure in script", errc::not_permitted, refused_by_rules},
     rule{"LOADING", errc::store_loading, "the server is loading its data"},
-    rule{"BUSY", errc::store_busy, "the server is running somebody's long script"},
+    rule{"BUSY", errc::store_busy, "the server is busy with a long script"},
     rule{"OOM", errc::out_of_memory,
          "the server has reached maxmemory and refuses writes: free memory or raise the limit"},
     rule{"READONLY", errc::read_only, "the server is a read-only replica: name the master"},

@@ -9,7 +9,7 @@
 --       to leave room for foreign clients, also:
 --       4 after how many hand-overs in a row, or 5 how many ms of them, the lock is left free
 --       6 for how many ms
--- Gives 1 released; 3 released, and given to the next waiter; 0 nobody holds it; -1 somebody else
+-- Gives 1 released; 3 released, and given to the next waiter; 0 nobody holds it; -1 another
 --       does; 2 released, but another call is needed to find who is next; -2 nobody held it, and
 --       the same.
 -- Cost  3 commands when nobody waits, 9 with a hand-over, 12 to leave room.

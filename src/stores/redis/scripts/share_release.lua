@@ -12,7 +12,8 @@
 --       needed to find who is next; -2 nothing was held, and the same.
 -- Cost  5 commands when nobody waits.
 --
--- Whoever leaves the queue may have stood in the way of others: those are looked for in any case.
+-- A waiter that leaves the queue may have stood in the way of others: in any case those are looked
+-- for.
 local lock, slot, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, id, time, record = redis.call, string.sub(ARGV[1], 1, 32), nil, nil
 -- The common case by itself, before the functions that the others need are made: others have some

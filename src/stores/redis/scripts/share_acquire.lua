@@ -65,7 +65,12 @@ if mine then
 end
 if kind and not kept and capacity ~= tonumber(ARGV[10]) then
   look_through()
-  if used > 0 or call('EXISTS', queue) == 1 then
+  -- Waiters keep their number, too, but not those that are gone: what is free is offered to them.
+  local waiting = used == 0 and hand_over(nil, 0) or 'full'
+  if waiting == 'more' then
+    return {3}
+  end
+  if used > 0 or waiting == 'full' then
     return redis.error_reply('HOLDFAST_CAPACITY ' .. capacity .. ' ' .. ARGV[10])
   end
 end

@@ -19,6 +19,10 @@ end
 local mine = tonumber(call('ZSCORE', timeouts, id) or '0')
 if mine <= now then
   take_back_expired(counter, timeouts, channel, now, publish)
+  -- Its own may not have been among those.
+  if mine > 0 and call('ZREM', timeouts, id) == 1 then
+    call('INCR', counter)
+  end
   mine = 0
 end
 if mine == 0 and tonumber(call('GET', counter) or '0') < 1 then

@@ -5,7 +5,7 @@
 -- ARGV  for each permit in order: owner id, TTL in ms (positive), and its token, which is 0
 -- Gives what renew.lua gives: {seconds, microseconds of the server's clock, then for each permit:
 --       "0" (a string) extended; 0 its owner does not have it}
--- Cost  two commands for each permit, one round trip for all of them.
+-- Cost  three commands for each permit, one round trip for all of them.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local answer = {time[1], time[2]}
@@ -20,6 +20,9 @@ for i, timeouts in ipairs(KEYS) do
     answer[i + 2] = 0
   else
     if now + ttl > ends then
+      -- Short of memory a server refuses what sets, but not after something that takes away: that
+      -- comes first, of a member that there never is.
+      redis.call('ZREM', timeouts, '')
       redis.call('ZADD', timeouts, string.format('%.0f', now + ttl), id)
     end
     answer[i + 2] = '0'

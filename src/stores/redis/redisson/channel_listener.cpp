@@ -112,7 +112,7 @@ void channel_listener::join(std::string name, core::time_point until, caller& by
     held.unlock();
     return done(mine);
   }
-  auto confirmation = reader_.wait(until, [this, mine, done = std::move(done)] {
+  auto confirmation = reader_.wait(until, [this, mine, until, done = std::move(done)] {
     failure why{errc::store_unreachable, "no answer to a subscription in time", {}};
     bool confirmed = false;
     {
@@ -120,6 +120,8 @@ void channel_listener::join(std::string name, core::time_point until, caller& by
       mine->wait = nullptr;
       confirmed = is_confirmed(*mine);
       if (!mine->refusal.message.empty()) why = mine->refusal;
+      // Nothing is heard on it any more, or not for long: the next to join gets another.
+      if (!confirmed && mine->live && runtime::now() >= until) disconnect();
     }
     if (confirmed) return done(mine);
     leave(mine, false);

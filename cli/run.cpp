@@ -51,8 +51,9 @@ struct run_options {
   bool keep_password = false;
 };
 
-// Gives the lock back and turns how it all ended into an exit code.
-int finish(lease& held, const command_end& end) {
+// Gives the lock back and turns how it all ended into an exit code. `ended_under_it`: the store has
+// said that the lock was ours still when the command had ended.
+int finish(lease& held, const command_end& end, bool ended_under_it) {
   const std::string name = in_quotes(held.name());
   if (end.survived) {
     say(fmt::format("part of the command under {} cannot be killed; the lock is left to expire",
@@ -77,6 +78,10 @@ int finish(lease& held, const command_end& end) {
     // The lease itself may not know: it was the release that found the lock gone.
     const loss why = held.why_lost();
     const std::string known = why == loss::none ? "" : fmt::format(" ({})", to_string(why));
+    if (ended_under_it) {
+      say(fmt::format("the command ended, but {} could not be kept{}", name, known));
+      return end.status;
+    }
     say(
         fmt::format("lost the lock {}{} before the command ended (exit status {}); "
                     "another may have run meanwhile",
@@ -137,11 +142,14 @@ int run(const run_options& options, invocation& job) {
   const command_end end = supervise(*got.lease, timing, guard, signals, tty);
   guard.dismiss();
   const bool was_protected = !end.lost && !end.survived && !end.guardian_died;
+  // That it was deleted or taken is not noticed before it is renewed.
+  const bool more_to_do = !options.once.empty() || options.at_least.count() > 0;
+  const bool ended_under_it = was_protected && more_to_do && got.lease->renew();
   if (was_protected && end.status == 0 && got.lease->held()) mark.set(options.acquire.label);
   if (was_protected && end.signal == 0) {
     hold_until(*got.lease, acquired_at + options.at_least, signals);
   }
-  const int code = finish(*got.lease, end);
+  const int code = finish(*got.lease, end, ended_under_it);
   if (code == end.status) job.dies_of = death_of(end);
   return code;
 }

@@ -31,7 +31,7 @@ fan_out::fan_out(connections to, core::duration node_timeout, std::shared_ptr<po
       owner_{runtime::wake_fd::of_this_thread()} {}
 
 void fan_out::send(std::size_t node, const request& what, std::uint64_t tag,
-                   std::optional<core::time_point> give_up) {
+                   std::optional<core::time_point> give_up, std::function<bool()> wanted) {
   sent_at_[node] = runtime::now().time_since_epoch().count();
   auto done = [self = shared_from_this(), node, tag](result<redis::reply> answer) {
     self->arrived(node, tag, std::move(answer));
@@ -39,7 +39,7 @@ void fan_out::send(std::size_t node, const request& what, std::uint64_t tag,
   if (give_up) {
     connections_[node]->send_for_sure(what, *give_up, std::move(done));
   } else {
-    connections_[node]->send(what, std::move(done));
+    connections_[node]->send(what, std::move(done), std::move(wanted));
   }
 }
 

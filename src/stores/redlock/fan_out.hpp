@@ -69,9 +69,9 @@ class fan_out : public waiting, public std::enable_shared_from_this<fan_out> {
   [[nodiscard]] virtual bool waits_for_all() = 0;
 
   // `tag` comes back with the answer. Until `give_up`, if any, it is kept for a node that cannot be
-  // asked now, as node_connection::send_for_sure().
+  // asked now, as node_connection::send_for_sure(). `wanted` as in node_connection::send().
   void send(std::size_t node, const request& what, std::uint64_t tag,
-            std::optional<core::time_point> give_up = {});
+            std::optional<core::time_point> give_up = {}, std::function<bool()> wanted = nullptr);
   [[nodiscard]] const connections& all() const noexcept { return connections_; }
 
  private:

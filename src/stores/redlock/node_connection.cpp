@@ -99,7 +99,7 @@ void node_connection::wake_all(lock& held) {
   wake_on_open_.clear();
 }
 
-void node_connection::send(const request& what, on_reply done) {
+void node_connection::send(const request& what, on_reply done, std::function<bool()> wanted) {
   for (;;) {
     lock held{m_};
     if (closed_) {
@@ -124,7 +124,7 @@ void node_connection::send(const request& what, on_reply done) {
       if (done) done(fail(std::move(why)));
       return;
     }
-    queue_.push_back({what, std::move(done)});
+    queue_.push_back({what, std::move(done), std::move(wanted)});
     start_connecting(held, core::duration::zero());
     return;
   }
@@ -333,7 +333,8 @@ void node_connection::open(const std::shared_ptr<opened>& fresh) {
     // What was given back goes before what is asked for.
     send_owed(fresh, owed_now);
     for (auto& one : waiting) {
-      if (post(fresh, one.what, one.done)) continue;
+      const bool too_late = one.wanted && !one.wanted();
+      if (!too_late && post(fresh, one.what, one.done)) continue;
       if (one.done) one.done(fail(errc::store_unreachable, "the connection was lost again"));
     }
     held.lock();

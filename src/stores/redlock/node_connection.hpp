@@ -98,8 +98,9 @@ class node_connection : public std::enable_shared_from_this<node_connection> {
   ~node_connection();
 
   // `done` is called once, by the thread that reads the reply, or at once. An error reply is a
-  // failure.
-  void send(const request& what, on_reply done);
+  // failure. `wanted`, if any, is asked when the connection is made at last: if it says no, this is
+  // not sent any more.
+  void send(const request& what, on_reply done, std::function<bool()> wanted = nullptr);
   // For a release: kept and sent again, until `give_up`, if the node cannot be asked now, or
   // answers with an error that passes.
   void send_for_sure(const request& what, core::time_point give_up, on_reply done);
@@ -124,6 +125,7 @@ class node_connection : public std::enable_shared_from_this<node_connection> {
   struct queued {
     request what;
     on_reply done;
+    std::function<bool()> wanted;
   };
   struct owed {
     request what;

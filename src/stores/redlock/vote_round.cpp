@@ -54,7 +54,8 @@ void vote_round::perform(const core::quorum_machine::steps& steps) {
       case verb::acquire:
         // Another one failed at once, and that was decisive: this would come after its release.
         if (is_over()) break;
-        send(one.node, lock_->acquire_request(one.node, id_, args_), to_acquire);
+        send(one.node, lock_->acquire_request(one.node, id_, args_), to_acquire, {},
+             [this] { return !is_over(); });
         break;
       case verb::raise:
         if (planted(planted_bug::write_back)) {

@@ -38,6 +38,8 @@ void connection_pool::close() {
     const std::lock_guard guard{m_};
     closed_ = true;
     waiting.swap(until_connected_);
+    waiting.insert(waiting.end(), until_room_.begin(), until_room_.end());
+    until_room_.clear();
     closing.swap(channels_);
     for (auto& one : retired_)
       closing.push_back(std::move(one.on));
@@ -90,6 +92,26 @@ void connection_pool::leave(channel& on) {
     if (!on.broken() || closed_) return;
   }
   if (tell_.doubtful) tell_.doubtful();
+}
+
+void connection_pool::wait_for_room(std::shared_ptr<pause> turn) {
+  const std::lock_guard guard{m_};
+  // All wait for as long: those whose time is up are the first.
+  while (!until_room_.empty() && until_room_.front()->is_over())
+    until_room_.pop_front();
+  until_room_.push_back(std::move(turn));
+}
+
+void connection_pool::room_was_made() {
+  std::shared_ptr<pause> next;
+  {
+    const std::lock_guard guard{m_};
+    while (!until_room_.empty() && (!next || next->is_over())) {
+      next = std::move(until_room_.front());
+      until_room_.pop_front();
+    }
+  }
+  if (next) next->end();
 }
 
 failure connection_pool::refused(std::string_view said) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -112,6 +113,10 @@ class connection_pool {
   void connected(bool again, result<std::shared_ptr<channel>> fresh, const on_connected& done);
   void end_connecting(std::unique_lock<std::mutex>& held);
   void leave(channel& on);
+  // Of callers for whose requests there was no room, one looks again for each request that is over:
+  // were all to look again and again, thousands of them would keep a thread from reading replies.
+  void wait_for_room(std::shared_ptr<pause> turn);
+  void room_was_made();
   [[nodiscard]] failure refused(std::string_view said);
   void drop_unfit();
 
@@ -129,6 +134,7 @@ class connection_pool {
   std::vector<retired> retired_;
   std::size_t connecting_ = 0;
   std::vector<std::shared_ptr<pause>> until_connected_;  // callers that wait while others connect
+  std::deque<std::shared_ptr<pause>> until_room_;        // first come, first served
   int callers_ = 0;
   int crowd_ = 0;  // most callers lately, times crowd_memory
   bool was_connected_ = false;

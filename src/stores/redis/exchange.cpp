@@ -11,8 +11,9 @@ namespace holdfast::stores::redis {
 
 namespace {
 
-// Before a request is sent for which its connection had no room: replies make some.
-constexpr core::duration room_pause = std::chrono::milliseconds{5};
+// A request for which its connection had no room waits for another to be over, and for so long at
+// most: what is sent without a caller makes room without a word.
+constexpr core::duration room_pause = std::chrono::milliseconds{500};
 
 }  // namespace
 
@@ -91,16 +92,20 @@ void connection_pool::exchange::send(std::shared_ptr<channel> on, bool alone) {
 
 void connection_pool::exchange::answered(result<reply> answer) {
   pool_.leave(*sent_.on);
+  const bool had_room = answer || answer.error().code != errc::overloaded;
+  if (had_room) pool_.room_was_made();
   const auto in_time = [&] { return runtime::now() < until_; };
   if (!answer) {
     // A connection that turns out to be closed before anything was sent is no news to the caller:
     // there may be others, or a new one can be made. Bounded by how many there can be.
     const bool was_closed = answer.error().code == errc::store_unreachable && sent_.on->broken();
     if (was_closed && tries_++ <= pool_.limits_.connections && in_time()) return enter();
-    if (answer.error().code == errc::overloaded && in_time()) {
+    if (!had_room && in_time()) {
       const auto later = std::min(until_, core::after(runtime::now(), room_pause));
-      return by_.wait_for(
-          std::make_shared<pause>(later, [self = shared_from_this()] { self->enter(); }));
+      const auto turn =
+          std::make_shared<pause>(later, [self = shared_from_this()] { self->enter(); });
+      pool_.wait_for_room(turn);
+      return by_.wait_for(turn);
     }
   } else if ((*answer)->type == reply_kind::error) {
     const auto said = text_of(**answer);

@@ -238,7 +238,9 @@ class memory_store final : public store {
   result<std::shared_ptr<store_lock>> open(std::string_view name,
                                            const core::lock_kind& kind) override {
     if (core::is_redissons(kind)) {
-      return fail(errc::unsupported, "Redisson keeps its locks on a Redis server: name one");
+      return fail(
+          errc::unsupported,
+          "memory: has no locks of Redisson's: they are kept on a Redis server, so name one");
     }
     return std::make_shared<memory_lock>(space_, std::string{name}, kind);
   }

@@ -40,7 +40,9 @@ int break_it(const break_options& options) {
   }
   const lock_status now = store.status(options.target.name);
   const std::string name = in_quotes(options.target.name);
-  if (!now.holder) {
+  if (now.kind == lock_status::form::latch) {
+    say(fmt::format("{} is {}; nothing was done", name, describe(now)));
+  } else if (!now.holder) {
     say(fmt::format("{} is free; nothing was done", name));
   } else if (now.holder->foreign) {
     say(fmt::format("{} has no token, nothing was done: {}", name, describe(now)));

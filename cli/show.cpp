@@ -66,6 +66,10 @@ std::string in_use(const lock_status& status) {
   if (status.kind == lock_status::form::semaphore) {
     return fmt::format("{} of {} permits", status.units_in_use, status.capacity);
   }
+  if (status.kind == lock_status::form::latch) {
+    if (status.units_in_use == 0) return fmt::format("open, all {} have counted", status.capacity);
+    return fmt::format("closed, {} of {} have not counted", status.units_in_use, status.capacity);
+  }
   const bool writes = status.holder && status.holder->units == status.capacity;
   if (writes) return "1 writer";
   return fmt::format("{} reader{}", status.holding, status.holding == 1 ? "" : "s");
@@ -87,6 +91,7 @@ std::size_t width(std::string_view text) {
 }  // namespace
 
 std::string describe(const lock_status& status) {
+  if (status.kind == lock_status::form::latch) return "a latch, which nobody holds";
   if (!status.holder) return "free";
   const holder& who = *status.holder;
   const std::string left = status.remaining

@@ -46,6 +46,8 @@ int show_one(client& store, const status_options& options, const std::string& wh
     auto json = to_json(status);
     json["store"] = where;
     text = json.dump() + "\n";
+  } else if (status.kind == lock_status::form::latch) {
+    text = fmt::format("{}: on {}\n", escape(status.name), where) + show_units(status);
   } else if (!status.holder) {
     text = fmt::format("{}: free on {}\n", escape(status.name), where) + show_units(status) +
            show_queue(status) + show_nodes(status);

@@ -1,5 +1,5 @@
 // The family of locks: one holder, one owner again and again, many readers, so many at a time,
-// several locks at once. Usage: family [store URL]
+// all that have counted, several locks at once. Usage: family [store URL]
 #include <iostream>
 #include <mutex>
 #include <shared_mutex>
@@ -55,6 +55,15 @@ void so_many_at_a_time(holdfast::client& client) {
   show("encoding");
 }
 
+void when_all_have_counted(holdfast::client& client) {
+  auto tested = client.latch("build/4711/tested", 3);
+  tested.count_down("unit");  // each of three jobs, its own part
+  tested.count_down("unit");  // killed after that, started again: counted once
+  tested.count_down("style");
+  tested.count_down("interop");
+  if (tested.wait(5s)) show("tested");  // the job that goes on
+}
+
 void several(holdfast::client& client) {
   auto both = holdfast::acquire_all({client.mutex("from"), client.mutex("to")}, 5s);
   transfer(both[0].token(), both[1].token());
@@ -69,6 +78,7 @@ int main(int count, char** words) {
     again(client);
     readers_and_a_writer(client);
     so_many_at_a_time(client);
+    when_all_have_counted(client);
     several(client);
     return 0;
   } catch (const holdfast::error& e) {

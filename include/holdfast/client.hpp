@@ -9,6 +9,7 @@
 
 #include <holdfast/export.hpp>
 #include <holdfast/guarantees.hpp>
+#include <holdfast/latch.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/observer.hpp>
 #include <holdfast/options.hpp>
@@ -74,6 +75,11 @@ class HOLDFAST_API client {
   [[nodiscard]] holdfast::semaphore semaphore(std::string_view name, std::uint32_t permits);
   [[nodiscard]] holdfast::semaphore semaphore(std::string_view name, std::uint32_t permits,
                                               lock_options options);
+
+  // `count`: how many have to count, 1 to 10,000. Its users must agree.
+  [[nodiscard]] holdfast::latch latch(std::string_view name, std::uint32_t count);
+  [[nodiscard]] holdfast::latch latch(std::string_view name, std::uint32_t count,
+                                      latch_options options);
 
   // Who holds a lock, and who holds those that match a pattern (*, ?, [a-z], as Redis' KEYS).
   // list() shows Holdfast's own locks; it walks the store's keys and is for people, not programs.

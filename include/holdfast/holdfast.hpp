@@ -1,5 +1,5 @@
 // Start here. client.hpp is the way in, mutex.hpp a lock (and
-// shared_mutex.hpp, semaphore.hpp), lease.hpp a held lock, options.hpp every
+// shared_mutex.hpp, semaphore.hpp, latch.hpp), lease.hpp a held lock, options.hpp every
 // setting, error.hpp what goes wrong, fence.hpp what makes a token protect something.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/fence.hpp>
 #include <holdfast/guarantees.hpp>
+#include <holdfast/latch.hpp>
 #include <holdfast/lease.hpp>
 #include <holdfast/local.hpp>
 #include <holdfast/loss.hpp>

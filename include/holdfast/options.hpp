@@ -44,6 +44,14 @@ struct lock_options {
   std::string label{};
 };
 
+// How a latch is kept at the store.
+struct latch_options {
+  // For how long the store remembers a latch, open or not, for which nobody counts or waits: a run
+  // whose counts are further apart loses them, and one that begins sooner under the name of the run
+  // before finds that one's counts. 1 s to 31 days; of several users' values the longest counts.
+  any_milliseconds keep{std::chrono::hours{1}};
+};
+
 struct client_options {
   // What client.mutex(name) uses for its locks.
   lock_options lock{};

@@ -60,6 +60,7 @@ struct lock_status {
     mutex,         ///< one holder
     shared_mutex,  ///< any number of readers, with a unit each, or one writer, who has all of them
     semaphore,     ///< so many permits
+    latch,         ///< its units are those that have to count; in use: those that have not yet
   };
   std::string name{};
   form kind = form::mutex;     ///< what the name stands for now; a free name may be any

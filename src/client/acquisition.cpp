@@ -28,7 +28,7 @@ acquisition::acquisition(std::shared_ptr<const mutex_state> of, core::duration w
     : of_{std::move(of)},
       client_{*of_->client},
       wait_{wait},
-      stop_{std::move(stop)},
+      stop_{std::move(stop), client_.stopping()},
       by_{by},
       done_{std::move(done)},
       started_{runtime::now()} {
@@ -43,34 +43,20 @@ acquisition::acquisition(std::shared_ptr<const mutex_state> of, core::duration w
 
 void acquisition::begin() {
   if (auto ok = client_.usable(); !ok) return finish(fail(std::move(ok.error())));
-  if (stopped()) return finish(nothing(cause::stopped));
+  if (stop_.requested()) return finish(nothing(cause::stopped));
   if (wait_ <= core::duration::zero() || !may_be_handed_here()) return begin_attempt();
   queue_here();
 }
 
 // ---- stopping and waiting ----------------------------------------------------------------------
 
-bool acquisition::stopped() const {
-  return stop_.stop_requested() || client_.stopping().stop_requested();
-}
-
 // What several may hold is not handed on here: its readers would wait for each other.
 bool acquisition::may_be_handed_here() const {
   return client_.options.hand_over_here && of_->lock->kind.what == core::lock_kind::form::exclusive;
 }
 
-void acquisition::on_stop(const std::function<void()>& end) {
-  if (stop_.stop_possible()) on_user_stop_.emplace(stop_, end);
-  on_client_stop_.emplace(client_.stopping(), end);
-}
-
-void acquisition::waits_no_more() {
-  on_user_stop_.reset();
-  on_client_stop_.reset();
-}
-
 void acquisition::wait_for(std::shared_ptr<stores::pause> what) {
-  on_stop([what] { what->end(); });
+  stop_.calls([what] { what->end(); });
   by_.wait_for(std::move(what));
 }
 
@@ -87,7 +73,7 @@ void acquisition::begins_to_wait() {
 // does not queue, neither here nor there.
 void acquisition::queue_here() {
   auto turn = of_->lock->here.enter(of_->terms, rule_.wait_until, [this](cohort::place got) {
-    waits_no_more();
+    stop_.calls_no_more();
     in_turn_here(std::move(got));
   });
   if (!turn) return;
@@ -98,7 +84,7 @@ void acquisition::queue_here() {
 void acquisition::in_turn_here(cohort::place got) {
   switch (got.what) {
     case cohort::role::gave_up:
-      if (stopped()) return finish(nothing(cause::stopped));
+      if (stop_.requested()) return finish(nothing(cause::stopped));
       if (!got.met) return finish(nothing(cause::behind_our_own));
       return finish(nothing(cause::busy, std::move(got.met)));
     case cohort::role::failed:
@@ -107,7 +93,7 @@ void acquisition::in_turn_here(cohort::place got) {
       return finish(client_state::acquired{std::move(got.lease)});
     case cohort::role::asks:
       leads_here_ = true;
-      if (stopped()) return finish_asking(nothing(cause::stopped));
+      if (stop_.requested()) return finish_asking(nothing(cause::stopped));
       return begin_attempt();
   }
 }
@@ -178,16 +164,16 @@ void acquisition::ask(core::time_point until) {
 void acquisition::wait(core::time_point until) {
   begins_to_wait();
   of_->lock->here.on_met(machine_->met());
-  on_stop([this, weak = weak_from_this()] {
+  stop_.calls([this, weak = weak_from_this()] {
     by_.in_turn([weak] {
       const auto self = weak.lock();
       if (self && self->attempt_) self->attempt_->wake();
     });
   });
   attempt_->wait(until, by_, [this](std::optional<core::grant> granted) {
-    waits_no_more();
+    stop_.calls_no_more();
     if (granted) return answered(*granted);
-    perform(machine_->on_woken(stopped(), runtime::now()));
+    perform(machine_->on_woken(stop_.requested(), runtime::now()));
   });
 }
 
@@ -202,8 +188,8 @@ void acquisition::answered(const core::answer& with) {
 
 void acquisition::pause(core::time_point until) {
   wait_for(std::make_shared<stores::pause>(until, [this] {
-    waits_no_more();
-    perform(machine_->on_woken(stopped(), runtime::now()));
+    stop_.calls_no_more();
+    perform(machine_->on_woken(stop_.requested(), runtime::now()));
   }));
 }
 
@@ -227,8 +213,8 @@ void acquisition::finish_attempt() {
       return finish_asking(client_state::acquired{std::move(*lease)});
     }
     case acquire_outcome::late:
-      if (runtime::now() < rule_.wait_until && !stopped()) return begin_attempt();
-      return finish_asking(nothing(stopped() ? cause::stopped : cause::late));
+      if (runtime::now() < rule_.wait_until && !stop_.requested()) return begin_attempt();
+      return finish_asking(nothing(stop_.requested() ? cause::stopped : cause::late));
     case acquire_outcome::busy:
       return finish_asking(nothing(cause::busy, machine_->met()));
     case acquire_outcome::stopped:

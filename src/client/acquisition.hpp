@@ -8,6 +8,7 @@
 
 #include "client/client_state.hpp"
 #include "client/mutex_state.hpp"
+#include "client/stopping.hpp"
 #include "core/acquire_machine.hpp"
 #include "stores/pause.hpp"
 #include "stores/store.hpp"
@@ -48,18 +49,14 @@ class acquisition final : public std::enable_shared_from_this<acquisition> {
   void finish(result<client_state::acquired> got);
 
   void begins_to_wait();
-  [[nodiscard]] bool stopped() const;
   [[nodiscard]] bool may_be_handed_here() const;
-  // Until waits_no_more(): `end` is called when the user or the client stops, on any thread.
-  void on_stop(const std::function<void()>& end);
-  void waits_no_more();
   // A wait that any thread may end.
   void wait_for(std::shared_ptr<stores::pause> what);
 
   const std::shared_ptr<const mutex_state> of_;
   client_state& client_;
   const core::duration wait_;
-  const std::stop_token stop_;
+  stopping stop_;
   stores::caller& by_;
   on_done done_;
   const core::time_point started_;
@@ -69,9 +66,6 @@ class acquisition final : public std::enable_shared_from_this<acquisition> {
   std::optional<core::acquire_machine> machine_;
   bool leads_here_ = false;      // others of this client wait for what it meets
   bool counts_as_wait_ = false;  // in the client's counters
-  using stop_callback = std::stop_callback<std::function<void()>>;
-  std::optional<stop_callback> on_user_stop_;
-  std::optional<stop_callback> on_client_stop_;
 };
 
 }  // namespace holdfast::detail

@@ -6,6 +6,7 @@
 
 #include "client/client_access.hpp"
 #include "client/client_state.hpp"
+#include "client/counting.hpp"
 #include "client/make_client.hpp"
 #include "client/mutex_state.hpp"
 #include "client/open_store.hpp"
@@ -99,6 +100,18 @@ semaphore client::semaphore(std::string_view name, std::uint32_t permits, lock_o
   value_or_throw(core::check_units(permits));
   return holdfast::semaphore{made<detail::semaphore_state>(
       state_, name, {core::lock_kind::form::permits, permits}, std::move(options))};
+}
+
+latch client::latch(std::string_view name, std::uint32_t count) {
+  return latch(name, count, latch_options{});
+}
+
+latch client::latch(std::string_view name, std::uint32_t count, latch_options options) {
+  static_cast<void>(usable(state_));
+  value_or_throw(core::check_latch(count, options.keep));
+  const core::counter_kind kind{core::counter_kind::form::latch, count, options.keep};
+  return holdfast::latch{
+      detail::counter_handle{value_or_throw(detail::open_counter(state_, name, kind))}};
 }
 
 recursive_mutex client::recursive_mutex(std::string_view name) {

@@ -28,6 +28,8 @@ std::string_view to_string(lock_status::form kind) noexcept {
       return "shared_mutex";
     case lock_status::form::semaphore:
       return "semaphore";
+    case lock_status::form::latch:
+      return "latch";
   }
   return "mutex";
 }

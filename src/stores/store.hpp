@@ -27,6 +27,7 @@
 #include "core/lock_kind.hpp"
 #include "core/release_machine.hpp"
 #include "core/types.hpp"
+#include "stores/counter.hpp"
 #include "stores/waiting.hpp"
 
 namespace holdfast::stores {
@@ -177,6 +178,13 @@ class store {
                                                                  const core::lock_kind& kind) = 0;
   [[nodiscard]] result<std::shared_ptr<store_lock>> open(std::string_view name) {
     return open(name, {});
+  }
+
+  // The same for a number that is counted and waited for.
+  [[nodiscard]] virtual result<std::shared_ptr<store_counter>> open_counter(
+      std::string_view name, const core::counter_kind& kind) {
+    static_cast<void>(name), static_cast<void>(kind);
+    return core::fail(errc::unsupported, "this store has no latches");
   }
 
   // Most leases that one renew() call takes.

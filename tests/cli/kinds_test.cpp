@@ -84,5 +84,21 @@ TEST_F(CliKinds, MutexOfTheSameNameIsToldApart) {
   end(reader);
 }
 
+TEST_F(CliKinds, LatchIsShownAndNotTakenForALock) {
+  client c{store()};
+  latch all = c.latch("a", 3);
+  all.count_down("unit");
+  const auto closed = run({"status", "a"});
+  EXPECT_TRUE(contains(closed.out, "latch: closed, 2 of 3 have not counted")) << closed.out;
+  EXPECT_TRUE(contains(run({"status", "a", "--json"}).out, "\"kind\":\"latch\""));
+  EXPECT_FALSE(contains(closed.out, "free")) << closed.out;
+  const auto broken = run({"break", "a", "--token", "1"});
+  EXPECT_EQ(broken.exit, exited(1)) << broken.err;
+  EXPECT_TRUE(contains(broken.err, "a latch, which nobody holds")) << broken.err;
+  EXPECT_EQ(tried({}).exit, exited(69)) << "another kind of lock, not a busy one";
+  all.count_down(2);
+  EXPECT_TRUE(contains(run({"status", "a"}).out, "latch: open, all 3 have counted"));
+}
+
 }  // namespace
 }  // namespace holdfast::test

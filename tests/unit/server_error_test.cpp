@@ -149,6 +149,14 @@ TEST(ServerError, DisputesOverANameNameBothSides) {
   const auto kind = translate_error("HOLDFAST_KIND permits", node);
   EXPECT_EQ(kind.code, errc::wrong_type);
   EXPECT_THAT(kind.message, HasSubstr("a semaphore"));
+  EXPECT_THAT(translate_error("HOLDFAST_KIND latch", node).message, HasSubstr("a latch"));
+  const auto count = translate_error("HOLDFAST_COUNT 3 4", node);
+  EXPECT_EQ(count.code, errc::invalid_argument);
+  EXPECT_THAT(count.message, HasSubstr("in use for 3, not 4"));
+  const auto left = translate_error("HOLDFAST_LEFT 0 3", node);
+  EXPECT_EQ(left.code, errc::invalid_argument);
+  EXPECT_THAT(left.message, HasSubstr("all 3 have counted"));
+  EXPECT_THAT(translate_error("HOLDFAST_LEFT 2 3", node).message, HasSubstr("only 2 of 3"));
   const auto other = translate_error("ERR HOLDFAST_KIND" + redis_7, node);
   EXPECT_EQ(other.code, errc::wrong_type);
   EXPECT_THAT(other.message, HasSubstr("not a lock"));

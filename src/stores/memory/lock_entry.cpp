@@ -48,19 +48,22 @@ auto* found(All& all, Is is) noexcept {
 
 }  // namespace
 
+tl::unexpected<failure> name_in_use(std::string_view what) {
+  return core::fail(errc::wrong_type,
+                    "the name is in use for " + std::string{what} +
+                        ": a name stands for one kind of lock at a time; choose another one");
+}
+
 void lock_entry::expire(core::time_point now) {
   std::erase_if(holds_, [&](const hold& one) { return one.expires <= now; });
 }
 
 result<void> lock_entry::become(const core::lock_kind& kind) {
-  const bool in_use = is_held() || !queue_.empty() || kept_;
-  if (in_use && kind.what != kind_.what) {
-    return core::fail(errc::wrong_type,
-                      "the name is in use for " + std::string{name_of(kind_.what)} +
-                          ": a name stands for one kind of lock at a time; choose another one");
+  if (kind.what != kind_.what) {
+    if (auto ok = check_unused(); !ok) return ok;
   }
   if (kept_) return {};
-  if (in_use && kind != kind_) {
+  if (in_use() && kind != kind_) {
     return core::fail(errc::invalid_argument,
                       "the semaphore is in use with " + std::to_string(capacity_) +
                           " permits, not " + std::to_string(kind.permits) +
@@ -70,6 +73,11 @@ result<void> lock_entry::become(const core::lock_kind& kind) {
   kind_ = kind;
   capacity_ = core::capacity_of(kind);
   return {};
+}
+
+result<void> lock_entry::check_unused() const {
+  if (!in_use()) return {};
+  return name_in_use(name_of(kind_.what));
 }
 
 result<std::uint32_t> lock_entry::units_of(std::uint32_t wanted) const {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <holdfast/result.hpp>
@@ -15,6 +16,9 @@
 #include "stores/pause.hpp"
 
 namespace holdfast::stores::memory {
+
+// errc::wrong_type: the name stands for `what`.
+[[nodiscard]] tl::unexpected<failure> name_in_use(std::string_view what);
 
 // A mutex is a lock of one unit. Decides only: reads no clock, and gives no tokens. Not
 // thread-safe.
@@ -38,6 +42,8 @@ class lock_entry {
   // What the name stands for, from now on if it is not in use. errc::wrong_type if it is, for
   // another kind; errc::invalid_argument if it is with another number of permits.
   [[nodiscard]] result<void> become(const core::lock_kind& kind);
+  // errc::wrong_type if the name stands for a lock now, of whatever kind.
+  [[nodiscard]] result<void> check_unused() const;
   // How much that is of this lock. errc::invalid_argument: more than there is.
   [[nodiscard]] result<std::uint32_t> units_of(std::uint32_t wanted) const;
   // False: not free, or others come first.
@@ -67,6 +73,7 @@ class lock_entry {
 
  private:
   [[nodiscard]] std::uint32_t used() const noexcept;
+  [[nodiscard]] bool in_use() const noexcept { return is_held() || !queue_.empty() || kept_; }
 
   core::lock_kind kind_;
   std::uint32_t capacity_ = 1;

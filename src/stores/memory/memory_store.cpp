@@ -10,6 +10,8 @@
 #include "runtime/random.hpp"
 #include "stores/memory/glob.hpp"
 #include "stores/memory/lock_entry.hpp"
+#include "stores/memory/memory_counter.hpp"
+#include "stores/memory/space.hpp"
 #include "stores/pause.hpp"
 
 namespace holdfast::stores::memory {
@@ -21,21 +23,6 @@ constexpr std::size_t renewals_per_call = 1000;
 
 // Nothing gets lost between threads; this is only so that no wait is endless.
 constexpr core::duration ask_within = std::chrono::seconds{1};
-
-// The locks of all clients of one name. Entries stay: a test makes few.
-struct space {
-  std::mutex m;
-  // Protected by m.
-  std::map<std::string, lock_entry, std::less<>> locks;
-  std::uint64_t last_token = 0;
-
-  fencing_token next_token() {
-    const auto wall = std::chrono::duration_cast<std::chrono::microseconds>(
-        runtime::wall_now().time_since_epoch());
-    last_token = std::max(last_token + 1, static_cast<std::uint64_t>(wall.count()));
-    return fencing_token{last_token};
-  }
-};
 
 std::shared_ptr<space> space_called(std::string_view name) {
   static std::mutex m;
@@ -101,6 +88,7 @@ class memory_lock final : public store_lock {
     entry_.expire(runtime::now());
     auto free_for = kind_;
     free_for.permits = entry_.kind().permits;  // whatever it is: that is to change
+    if (space_->latch_called(name_, runtime::now()) != nullptr) return name_in_use("a latch");
     if (auto ok = entry_.become(free_for); !ok) return ok;
     entry_.resize(permits);
     return {};
@@ -109,6 +97,7 @@ class memory_lock final : public store_lock {
   result<lock_status> inspect(core::time_point) override {
     const std::lock_guard guard{space_->m};
     const auto now = runtime::now();
+    if (const auto* latch = space_->latch_called(name_, now)) return latch->status(name_);
     entry_.expire(now);
     return entry_.status(name_, now);
   }
@@ -186,6 +175,7 @@ class memory_attempt final : public attempt {
       mine->expires = std::max(mine->expires, now + spec_.ttl);
       return core::grant{mine->who.token, spec_.ttl, now};
     }
+    if (lock_.space_->latch_called(lock_.name_, now) != nullptr) return name_in_use("a latch");
     if (auto ok = entry_.become(lock_.kind_); !ok) return fail(std::move(ok.error()));
     const auto units = entry_.units_of(spec_.units);
     if (!units) return fail(units.error());
@@ -243,6 +233,14 @@ class memory_store final : public store {
           "memory: has no locks of Redisson's: they are kept on a Redis server, so name one");
     }
     return std::make_shared<memory_lock>(space_, std::string{name}, kind);
+  }
+
+  result<std::shared_ptr<store_counter>> open_counter(std::string_view name,
+                                                      const core::counter_kind& kind) override {
+    if (kind.what != core::counter_kind::form::latch) {
+      return fail(errc::unsupported, "Redisson keeps its counters on a Redis server: name one");
+    }
+    return make_latch(space_, std::string{name}, kind);
   }
 
   [[nodiscard]] std::size_t renewal_batch_max() const noexcept override {

@@ -121,8 +121,19 @@ std::string slot_tag(unsigned slot) {
   return {tag.begin(), tag.end()};
 }
 
+namespace {
+
+// How keys and channels of our own begin that belong to this key.
+std::string beside(const std::string& key) {
+  return std::string{reserved_prefix} + slot_tag(hash_slot(key)) + "}:";
+}
+
+}  // namespace
+
+std::string latch_channel(const std::string& key) { return beside(key) + "latch:" + key; }
+
 lock_keys::lock_keys(std::string lock_key) : lock{std::move(lock_key)} {
-  const auto ours = std::string{reserved_prefix} + slot_tag(hash_slot(lock)) + "}:";
+  const auto ours = beside(lock);
   slot = ours + "slot";
   queue = ours + "queue:" + lock;
   waiters = ours + "waiters:" + lock;
@@ -197,6 +208,7 @@ std::string_view kind_name(core::lock_kind::form of) noexcept {
 lock_status::form kind_called(std::string_view name) noexcept {
   if (name == kind_name(core::lock_kind::form::shared)) return lock_status::form::shared_mutex;
   if (name == kind_name(core::lock_kind::form::permits)) return lock_status::form::semaphore;
+  if (name == latch_kind_name) return lock_status::form::latch;
   return lock_status::form::mutex;
 }
 

@@ -15,6 +15,8 @@
 //                                   foreign=share also hands, began and room (leave_room.lua);
 //                                   mute, if a message to a waiter was refused (hand_over.lua)
 //   holdfast:inbox:<32 hex>         a channel for each client: grants are sent there
+//   holdfast:{<tag>}:latch:<key>    a channel: the latch <key> (scripts/parts/latch.lua) is open,
+//                                   or was started anew
 //
 // A version shares locks with the one before and the one after it. Further apart is an error.
 #pragma once
@@ -75,12 +77,16 @@ struct queue_entry {
 };
 // "shared=1;": what a waiter wants of which kind of lock.
 [[nodiscard]] std::string units_wanted(const core::lock_kind& kind, std::uint32_t units);
+// How a latch is called where kind_name() says what a lock is.
+inline constexpr std::string_view latch_kind_name = "latch";
 // As the scripts call it; empty for a mutex, which they have no name for.
 [[nodiscard]] std::string_view kind_name(core::lock_kind::form of) noexcept;
 [[nodiscard]] lock_status::form kind_called(std::string_view name) noexcept;
 // `holder` as describe_holder() wrote it; since when by the waiter's wall clock.
 [[nodiscard]] waiter describe_waiter(std::string_view holder, std::chrono::milliseconds since);
 inline constexpr std::string_view inbox_prefix = "holdfast:inbox:";
+// Where those who wait for this latch listen.
+[[nodiscard]] std::string latch_channel(const std::string& key);
 
 // How the value of a lock begins that was granted to this attempt with this token.
 [[nodiscard]] std::string value_begins(const core::owner_id& id, fencing_token token);

@@ -9,6 +9,7 @@
 #include "core/clock_watch.hpp"
 #include "core/weak_registry.hpp"
 #include "runtime/clock.hpp"
+#include "stores/redis/counter.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/redis_lock.hpp"
 #include "stores/redis/redisson/channel_listener.hpp"
@@ -53,6 +54,13 @@ class redis_store final : public store {
     }
     locks_.put(called, lock);
     return lock;
+  }
+
+  result<std::shared_ptr<store_counter>> open_counter(std::string_view name,
+                                                      const core::counter_kind& kind) override {
+    auto key = server_->prefix + std::string{name};
+    if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
+    return std::make_shared<redis_counter>(server_, unlock_messages_, std::move(key), kind);
   }
 
   [[nodiscard]] std::size_t renewal_batch_max() const noexcept override {

@@ -9,6 +9,7 @@
 
 #include <holdfast/status.hpp>
 
+#include "core/counter.hpp"
 #include "stores/redis/layout.hpp"
 
 namespace holdfast::stores::redis {
@@ -85,6 +86,7 @@ std::optional<failure> kind_error(std::string_view said, const std::string& node
   if (const auto kind = said_after(said, "HOLDFAST_KIND")) {
     if (kind->front() == "shared") return is_called("a shared_mutex");
     if (kind->front() == "permits") return is_called("a semaphore");
+    if (kind->front() == "latch") return is_called("a latch");
     return is_called("a mutex, or for something that is not a lock");
   }
   if (const auto units = said_after(said, "HOLDFAST_CAPACITY")) {
@@ -100,6 +102,12 @@ std::optional<failure> kind_error(std::string_view said, const std::string& node
         errc::invalid_argument,
         "more permits are asked for than the " + units->front() + " that the semaphore has",
         {}};
+  }
+  if (const auto counts = said_after(said, "HOLDFAST_COUNT")) {
+    return core::other_count(counts->front(), counts->back());
+  }
+  if (const auto left = said_after(said, "HOLDFAST_LEFT")) {
+    return core::counts_too_much(left->front(), left->back());
   }
   return std::nullopt;
 }

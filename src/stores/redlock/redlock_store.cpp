@@ -60,6 +60,16 @@ class redlock_store final : public store {
     return lock;
   }
 
+  result<std::shared_ptr<store_counter>> open_counter(std::string_view,
+                                                      const core::counter_kind& kind) override {
+    if (kind.what != core::counter_kind::form::latch) {
+      return fail(errc::unsupported, "Redisson keeps its counters on one Redis server: name that");
+    }
+    return fail(errc::unsupported,
+                "a quorum has no latches: nodes that count each for themselves do not agree when "
+                "all have counted; use one Redis server");
+  }
+
   [[nodiscard]] std::size_t renewal_batch_max() const noexcept override {
     return renewals_per_call;
   }

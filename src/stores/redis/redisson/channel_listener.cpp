@@ -294,7 +294,7 @@ void channel_listener::read(const reply_value& what) {
   const auto kind = text_of(*fields[0]);
   const auto at = channels_.find(text_of(*fields[1]));
   if (kind == "message") {
-    if (at != channels_.end()) deliver(at->second, text_of(*fields[2]) != wakes_one);
+    if (at != channels_.end()) deliver(at->second, is_for_all(at->first, text_of(*fields[2])));
     return;
   }
   if (kind != "subscribe" && kind != "unsubscribe") return;

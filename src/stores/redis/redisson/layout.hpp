@@ -16,6 +16,13 @@
 //                                      take the server's.
 //   redisson_sc:{<name>}               a channel: how many are to be had now
 //
+// Of a semaphore whose permits have no lease, and of a latch:
+//   <name>                             a string: how many permits are to be had; how many have to
+//                                      count yet, and no key at zero
+//   redisson_sc:{<name>}               as above
+//   redisson_countdownlatch__channel__{<name>}   a channel: "0" the latch is open, "1" it has a
+//                                      count again. Always in braces.
+//
 // A name that holds "{" is not put into braces.
 #pragma once
 
@@ -37,6 +44,17 @@ namespace holdfast::stores::redis::redisson {
 // The message of a lock's release. All others are for every waiter: that of a reader's, and those
 // of a semaphore, which say how many permits there are.
 inline constexpr std::string_view wakes_one = "0";
+
+// A latch's messages are for every waiter, though one of them is "0", too.
+inline constexpr std::string_view latch_is_open = "0";
+inline constexpr std::string_view latch_is_new = "1";
+inline constexpr std::string_view latch_channels = "redisson_countdownlatch__channel__";
+[[nodiscard]] inline std::string latch_channel(std::string_view name) {
+  return std::string{latch_channels} + '{' + std::string{name} + '}';
+}
+[[nodiscard]] inline bool is_for_all(std::string_view channel, std::string_view message) {
+  return message != wakes_one || channel.starts_with(latch_channels);
+}
 
 // The one place to change for a cluster, where Redisson listens by SSUBSCRIBE and would not hear
 // what is published otherwise. Clusters are refused so far.

@@ -7,12 +7,16 @@
 --       The value of a lock that several may hold (parts/shares.lua) is a list: its kind, capacity,
 --       units in use, how many holders there are, how many ms until the last of them is gone, then
 --       for each of those that came first, as many as waiters are shown, its units and its value.
+--       Of a latch (parts/latch.lua) it is {"latch", its count, how many are left, 0, 0}.
 local answer = {}
 
 local function shares(key)
-  local head = redis.pcall('HMGET', key, '#kind', '#capacity')
+  local head = redis.pcall('HMGET', key, '#kind', '#capacity', '#left')
   if head.err or not head[1] or not head[2] then
     return false
+  end
+  if head[3] then
+    return {head[1], tonumber(head[2]), tonumber(head[3]), 0, 0}
   end
   local time = redis.call('TIME')
   local ms = time[1] * 1000 + math.floor(time[2] / 1000)

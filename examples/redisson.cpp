@@ -24,6 +24,21 @@ void work_on_orders(holdfast::client& client) {
   }
 }
 
+void encode() { std::cout << "encoding\n"; }
+
+void encode_one(holdfast::client& client) {
+  holdfast::redisson::rsemaphore slots{client, "slots"};  // redisson.getSemaphore("slots")
+  slots.try_set_permits(4);
+  if (!slots.try_acquire(1, 500ms)) return;
+  encode();
+  slots.release();
+}
+
+void go_on_when_tested(holdfast::client& client) {
+  holdfast::redisson::rcount_down_latch tested{client, "tested"};
+  if (tested.wait(60s)) encode();  // Java's await(); countDown() is count_down()
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -31,6 +46,8 @@ int main(int argc, char** argv) {
   try {
     ship_order(client);
     work_on_orders(client);
+    encode_one(client);
+    go_on_when_tested(client);
   } catch (const holdfast::error& e) {
     std::cout << e.what() << '\n';
     return e.code() == holdfast::errc::unsupported ? 0 : 1;  // Redisson knows Redis only

@@ -14,6 +14,7 @@
 #include <holdfast/mutex.hpp>
 #include <holdfast/options.hpp>
 #include <holdfast/recursive_mutex.hpp>
+#include <holdfast/redisson/counters.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>
 

@@ -4,6 +4,8 @@ import os
 import subprocess
 import time
 
+import counters
+from expecting import Failed, expect
 from parties import Party, Servers, Trouble, ours
 
 TTL_MS = 700  # of locks that are to end by themselves
@@ -12,15 +14,6 @@ HELD_S = 2.5  # several TTLs, for what is renewed
 LATE_S = 4.0  # beyond a TTL: a machine that is busy
 WAKES_S = 1.0  # far from any TTL, or pause of a client that polls
 LONG_MS = 30000
-
-
-class Failed(Exception):
-    pass
-
-
-def expect(fact, text):
-    if not fact:
-        raise Failed(text)
 
 
 # ---- exclusion ---------------------------------------------------------------------------------
@@ -267,15 +260,29 @@ class Check:
 
 
 CHECKS = (
-    Check("exclusion", exclusion),
+    Check("exclusion", exclusion, lambda client: client.locks),
     Check("wake-up", wake_up, lambda client: client.notifies),
-    Check("expiry", expiry),
-    Check("foreign release", foreign_release),
-    Check("renewal", renewal),
+    Check("expiry", expiry, lambda client: client.leases),
+    Check("foreign release", foreign_release, lambda client: client.leases),
+    Check("renewal", renewal, lambda client: client.leases),
     Check("re-entry", reentry, lambda client: client.reenters),
     Check("tokens", tokens, lambda client: client.counts_tokens),
-    Check("kill -9", kill9),
+    Check("kill -9", kill9, lambda client: client.leases),
     Check("five nodes", five_nodes, lambda client: client.votes, nodes=5),
+)
+
+
+# Of what has no lease. In the columns of those that say the same of locks.
+CHECKS += (
+    Check("counts", counters.semaphore_counts, lambda client: client.ours == "rsemaphore"),
+    Check("bound", lambda pair: counters.semaphore_bounds(pair, Contest(pair.folder)),
+          lambda client: client.ours == "rsemaphore"),
+    Check("wake-up", counters.semaphore_waiters_wake, lambda client: client.ours == "rsemaphore"),
+    Check("kill -9", counters.dead_holders_permits_are_gone,
+          lambda client: client.ours == "rsemaphore"),
+    Check("counts", counters.latch_counts, lambda client: client.ours == "rlatch"),
+    Check("wake-up", counters.latch_waiters_wake, lambda client: client.ours == "rlatch"),
+    Check("kill -9", counters.dead_ones_count_stays, lambda client: client.ours == "rlatch"),
 )
 
 
@@ -330,7 +337,7 @@ def run(check, client, programs, folder):
 def together(clients, programs, folder, seconds, report):
     """All that can share a key, at once: the string family on one, Redisson on another."""
     groups = {}
-    for client in clients:
+    for client in filter(lambda one: one.locks, clients):
         groups.setdefault("string" if client.ours == "mutex" else client.ours, []).append(client)
     for kind, members in groups.items():
         print(f"== together: {', '.join(one.name for one in members)} and two Holdfasts on one "

@@ -16,6 +16,8 @@ class Client:
     notifies: bool = False  # a waiter is told of an unlock
     reenters: bool = False
     counts_tokens: bool = False
+    locks: bool = True  # it can be held by one alone
+    leases: bool = True  # what is held ends by itself
     votes: bool = False  # it has a form for independent nodes
     command: list = None  # how its adapter is started, once it is there
 
@@ -33,6 +35,8 @@ CLIENTS = (
     Client("redisson-fenced", "java", ("fenced",), ours="rfenced", renews=True, notifies=True,
            counts_tokens=True),
     Client("redisson-permits", "java", ("permits",), ours="permits", notifies=True),
+    Client("redisson-semaphore", "java", ("semaphore",), ours="rsemaphore", leases=False),
+    Client("redisson-latch", "java", ("latch",), ours="rlatch", locks=False, leases=False),
     Client("redsync", "go", ("redsync",), votes=True),
     Client("redislock", "go", ("redislock",)),
     Client("rueidislock", "go", ("rueidislock",), prefix="mutex:0:", renews=True, extends=False),

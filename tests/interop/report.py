@@ -1,8 +1,8 @@
 """What was found, as a table."""
 
 # In the order in which they are shown.
-COLUMNS = ("exclusion", "wake-up", "expiry", "foreign release", "renewal", "re-entry", "tokens",
-           "kill -9", "five nodes", "together")
+COLUMNS = ("exclusion", "counts", "bound", "wake-up", "expiry", "foreign release", "renewal",
+           "re-entry", "tokens", "kill -9", "five nodes", "together")
 
 
 class Report:

@@ -1,5 +1,5 @@
 // Redisson behind the suite's line protocol: see tests/interop/README.md.
-// usage: java Adapter lock|fenced|permits HOST:PORT WATCHDOG_MS
+// usage: java Adapter lock|fenced|permits|semaphore|latch HOST:PORT WATCHDOG_MS
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -7,11 +7,14 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
+import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
+import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
@@ -20,14 +23,19 @@ public final class Adapter {
   private final RedissonClient client;
   private final boolean fenced;
   private final boolean permits;
+  private final boolean counts;
+  private final boolean opens;
   private RLock held;
   private RPermitExpirableSemaphore semaphore;
   private String permit;
+  private RSemaphore counted;
 
   private Adapter(RedissonClient client, String kind) {
     this.client = client;
     this.fenced = kind.equals("fenced");
     this.permits = kind.equals("permits");
+    this.counts = kind.equals("semaphore");
+    this.opens = kind.equals("latch");
   }
 
   private RLock named(String name) {
@@ -36,6 +44,11 @@ public final class Adapter {
 
   /** A lease of its own if it is not to be renewed, and the watchdog's if it is. */
   private String lock(String name, long ttl, long wait, boolean renew) throws Exception {
+    if (counts) { // one, so that it is a lock, unless it was set
+      counted = client.getSemaphore(name);
+      counted.trySetPermits(1);
+      return counted.tryAcquire(Duration.ofMillis(wait)) ? "ok" : "busy";
+    }
     if (permits) { // one, so that it is a lock
       semaphore = client.getPermitExpirableSemaphore(name);
       semaphore.trySetPermits(1);
@@ -60,6 +73,10 @@ public final class Adapter {
   }
 
   private String unlock() {
+    if (counts) {
+      counted.release();
+      return "ok";
+    }
     if (permits) {
       return semaphore.tryRelease(permit) ? "ok" : "lost";
     }
@@ -103,7 +120,7 @@ public final class Adapter {
   private String bench(String name, long turns) throws Exception {
     long began = System.nanoTime();
     for (long i = 0; i < turns; ++i) {
-      if (!lock(name, 30000, 0, !permits).startsWith("ok")) {
+      if (!lock(name, 30000, 0, !permits && !counts).startsWith("ok")) {
         return "error the lock was not free";
       }
       unlock();
@@ -111,8 +128,53 @@ public final class Adapter {
     return String.format("ok %.1f", (System.nanoTime() - began) / 1000.0 / turns);
   }
 
+  private String askSemaphore(String[] words) throws Exception {
+    RSemaphore of = client.getSemaphore(words[1]);
+    switch (words[0]) {
+      case "set":
+        return "ok " + of.trySetPermits(Integer.parseInt(words[2]));
+      case "value":
+        return "ok " + of.availablePermits();
+      case "take":
+        Duration wait = Duration.ofMillis(Long.parseLong(words[3]));
+        return of.tryAcquire(Integer.parseInt(words[2]), wait) ? "ok" : "busy";
+      case "give":
+        of.release(Integer.parseInt(words[2]));
+        return "ok";
+      case "add":
+        of.addPermits(Integer.parseInt(words[2]));
+        return "ok";
+      default: // drain
+        return "ok " + of.drainPermits();
+    }
+  }
+
+  private String askLatch(String[] words) throws Exception {
+    RCountDownLatch of = client.getCountDownLatch(words[1]);
+    switch (words[0]) {
+      case "set":
+        return "ok " + of.trySetCount(Long.parseLong(words[2]));
+      case "value":
+        return "ok " + of.getCount();
+      case "down":
+        of.countDown();
+        return "ok";
+      default: // await
+        return of.await(Long.parseLong(words[2]), TimeUnit.MILLISECONDS) ? "ok" : "busy";
+    }
+  }
+
   private String answer(String[] words) throws Exception {
     switch (words[0]) {
+      case "set":
+      case "value":
+      case "take":
+      case "give":
+      case "add":
+      case "drain":
+      case "down":
+      case "await":
+        return opens ? askLatch(words) : askSemaphore(words);
       case "lock":
         return lock(
             words[1], Long.parseLong(words[2]), Long.parseLong(words[3]), words[4].equals("renew"));

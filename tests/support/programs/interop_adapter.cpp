@@ -1,6 +1,6 @@
 // Holdfast behind the line protocol of tests/interop: see its README.
 //
-// usage: interop_adapter mutex|rlock|rfenced|permits URL
+// usage: interop_adapter mutex|rlock|rfenced|permits|rsemaphore|rlatch URL
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -41,6 +41,10 @@ class locker {
 
   std::string answer(const words& given) {
     const auto& verb = given.at(0);
+    if (kind_ == "rlatch") return ask_latch(verb, given);
+    if (kind_ == "rsemaphore") {
+      if (const auto said = ask_semaphore(verb, given)) return *said;
+    }
     if (verb == "lock") {
       held_ = acquire(given.at(1), ms(given.at(2)), ms(given.at(3)), given.at(4) == "renew");
       return held_ ? "ok " + to_string(held_->token()) : "busy";
@@ -69,6 +73,44 @@ class locker {
   }
 
  private:
+  // Of what is counted and has no lease.
+  std::string ask_latch(const std::string& verb, const words& given) {
+    holdfast::redisson::rcount_down_latch of{client_, given.at(1)};
+    if (verb == "set") return truth(of.try_set_count(number(given.at(2))));
+    if (verb == "value") return "ok " + std::to_string(of.count());
+    if (verb == "down") return "ok " + std::to_string(of.count_down());
+    if (verb == "await") return of.wait(ms(given.at(2))) ? "ok" : "busy";
+    return "error no such verb";
+  }
+  std::optional<std::string> ask_semaphore(const std::string& verb, const words& given) {
+    if (verb == "unlock") {
+      taken_.value().release();
+      return "ok";
+    }
+    if (verb == "bench" || verb == "count") return {};
+    holdfast::redisson::rsemaphore of{client_, given.at(1)};
+    if (verb == "set") return truth(of.try_set_permits(number(given.at(2))));
+    if (verb == "value") return "ok " + std::to_string(of.available_permits());
+    if (verb == "take") {
+      return of.try_acquire(number(given.at(2)), ms(given.at(3))) ? "ok" : "busy";
+    }
+    if (verb == "give") return of.release(number(given.at(2))), "ok";
+    if (verb == "add") return of.add_permits(std::stol(given.at(2))), "ok";
+    if (verb == "drain") return "ok " + std::to_string(of.drain_permits());
+    if (verb == "lock") return take_one(given.at(1), ms(given.at(3))) ? "ok" : "busy";
+    return {};
+  }
+  // One, so that it is a lock, unless it was set.
+  bool take_one(const std::string& name, milliseconds wait) {
+    taken_.emplace(client_, name);
+    taken_->try_set_permits(1);
+    return taken_->try_acquire(1, wait);
+  }
+  static std::uint32_t number(const std::string& text) {
+    return static_cast<std::uint32_t>(std::stoul(text));
+  }
+  static std::string truth(bool is) { return is ? "ok true" : "ok false"; }
+
   static milliseconds ms(const std::string& text) { return milliseconds{std::stol(text)}; }
 
   static std::string verdict(const holdfast::result<void>& said) {
@@ -101,11 +143,14 @@ class locker {
     long done = 0;
     while (done < turns && std::chrono::steady_clock::now() < until) {
       std::optional<lease> mine;
-      if (name != "-") {
+      if (kind_ == "rsemaphore" && name != "-") {
+        if (!take_one(name, ms(given.at(3)))) continue;
+      } else if (name != "-") {
         mine = acquire(name, ms(given.at(2)), ms(given.at(3)), true);
         if (!mine) continue;
       }
       turn(given.at(6), ledger, given.at(8));
+      if (taken_) taken_->release();
       ++done;
     }
     ::close(ledger);
@@ -119,12 +164,27 @@ class locker {
     for (int i = 0; i < turns; ++i) {
       if (!lock.try_acquire(milliseconds{1000})) return "error the lock was not free";
     }
+    return each(began, turns);
+  }
+  static std::string each(std::chrono::steady_clock::time_point began, int turns) {
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - began;
     return "ok " + std::to_string(took.count() / turns);
   }
 
+  std::string bench_semaphore(const std::string& name, int turns) {
+    holdfast::redisson::rsemaphore slots{client_, name};
+    slots.try_set_permits(1);
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < turns; ++i) {
+      if (!slots.try_acquire()) return "error the permit was not free";
+      slots.release();
+    }
+    return each(began, turns);
+  }
+
   std::string bench(const std::string& name, int turns) {
     using namespace holdfast::redisson;
+    if (kind_ == "rsemaphore") return bench_semaphore(name, turns);
     if (kind_ == "mutex") return bench(client_.mutex(name), turns);
     if (kind_ == "permits") return bench(rpermit_expirable_semaphore{client_, name, 1}, turns);
     if (kind_ == "rlock") return bench(rlock{client_, name}, turns);
@@ -135,6 +195,7 @@ class locker {
   holdfast::client client_;
   std::optional<lease> held_;
   std::optional<holdfast::redisson::rlock> entered_;
+  std::optional<holdfast::redisson::rsemaphore> taken_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iostream>
 #include <mutex>
+#include <shared_mutex>
 
 #include <holdfast/holdfast.hpp>
 
@@ -39,6 +40,13 @@ void go_on_when_tested(holdfast::client& client) {
   if (tested.wait(60s)) encode();  // Java's await(); countDown() is count_down()
 }
 
+void refresh_config(holdfast::client& client) {
+  holdfast::redisson::rread_write_lock config{client, "config"};  // getReadWriteLock("config")
+  { const std::shared_lock reading{config}; }                     // readLock()
+  auto writing = config.write_lock().acquire();                   // a lease of writeLock()
+  if (config.downgrade(writing)) return;                          // a reader now: others read, too
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -48,6 +56,7 @@ int main(int argc, char** argv) {
     work_on_orders(client);
     encode_one(client);
     go_on_when_tested(client);
+    refresh_config(client);
   } catch (const holdfast::error& e) {
     std::cout << e.what() << '\n';
     return e.code() == holdfast::errc::unsupported ? 0 : 1;  // Redisson knows Redis only

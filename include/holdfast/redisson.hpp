@@ -105,8 +105,8 @@ class HOLDFAST_API rlock {
   bool force_unlock();
 
  protected:
-  enum class tokens { none, counted };
-  rlock(client& on, std::string_view name, const lock_options& options, tokens kind);
+  enum class kind { plain, fenced, fair };
+  rlock(client& on, std::string_view name, const lock_options& options, kind of);
 
  private:
   mutex lock_;
@@ -166,3 +166,6 @@ class HOLDFAST_API rpermit_expirable_semaphore {
 };
 
 }  // namespace holdfast::redisson
+
+#include <holdfast/redisson/fair_lock.hpp>        // rfair_lock
+#include <holdfast/redisson/read_write_lock.hpp>  // rread_write_lock

@@ -7,6 +7,7 @@
 #include "client/cohort.hpp"
 #include "client/recursive_leases.hpp"
 #include "client/thread_leases.hpp"
+#include "client/write_depths.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::detail {
@@ -34,6 +35,7 @@ struct lock_state {
   thread_leases readers;
   // Held through a recursive_mutex.
   recursive_leases recursive;
+  write_depths writes;  // of those, to write, where they may be either
 };
 
 }  // namespace holdfast::detail

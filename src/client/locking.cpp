@@ -5,6 +5,7 @@
 #include <holdfast/untrusted.hpp>
 
 #include "client/acquisition.hpp"
+#include "client/lease_state.hpp"
 
 namespace holdfast::detail {
 
@@ -89,6 +90,15 @@ result<lease> adopt(const terms_ptr& how, const lease_ticket& ticket) {
       [&](auto& by, auto done) { how->client->adopt(how, ticket, by, std::move(done)); });
   if (!got) return fail(std::move(got.error()));
   return lease_access::make(std::move(*got));
+}
+
+result<void> downgrade(const std::shared_ptr<lock_state>& lock, lease& held) {
+  const auto& of = lease_access::of(held);
+  if (!of) return fail(errc::invalid_argument, "this lease object was moved from");
+  if (of->forked()) return fail(errc::forked, "this lease belongs to the parent process");
+  if (of->lock != lock) return fail(errc::invalid_argument, "the lease is of another lock");
+  return stores::wait_here<result<void>>(
+      [&](auto& by, auto done) { of->downgrade(by, std::move(done)); });
 }
 
 void unlock(const terms_ptr& how, thread_leases& from, std::string_view misused) noexcept {

@@ -55,6 +55,9 @@ template <class State>
                                     const std::stop_token& stop);
 [[nodiscard]] result<lease> adopt(const terms_ptr& how, const lease_ticket& ticket);
 
+// Of a lock that several may hold: the writer that has `held` becomes a reader.
+[[nodiscard]] result<void> downgrade(const std::shared_ptr<lock_state>& lock, lease& held);
+
 // Gives back what the thread holds there; `misused` is told if that is nothing.
 void unlock(const terms_ptr& how, thread_leases& from, std::string_view misused) noexcept;
 

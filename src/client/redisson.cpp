@@ -1,9 +1,9 @@
 #include <utility>
 
 #include <holdfast/redisson.hpp>
-#include <holdfast/untrusted.hpp>
 
 #include "client/client_access.hpp"
+#include "client/redisson_handles.hpp"
 #include "client/value_or_throw.hpp"
 #include "core/settings.hpp"
 #include "runtime/clock.hpp"
@@ -14,6 +14,8 @@ namespace {
 
 using detail::client_access;
 using detail::value_or_throw;
+
+}  // namespace
 
 detail::client_state& usable(const client& on) {
   const auto& s = client_access::state_of(on);
@@ -37,29 +39,51 @@ mutex open(client& on, std::string_view name, const lock_options& options, core:
       client_access::state_of(on), std::move(lock), detail::lock_terms{rule, options.label}));
 }
 
+namespace {
+
 core::time_point deadline(const detail::mutex_state& of) {
   return core::after(runtime::now(), of.client->options.operation_timeout);
 }
 
 }  // namespace
 
-rlock::rlock(client& on, std::string_view name, const lock_options& options, tokens kind)
+lock_status status_of(const mutex& lock) {
+  const auto& s = state_of(lock);
+  return value_or_throw(s.lock->store->inspect(deadline(s)));
+}
+
+bool force_unlock(const mutex& lock) {
+  const auto& s = state_of(lock);
+  auto done = s.lock->store->break_with({}, deadline(s));
+  if (!done && done.error().code == errc::not_held) return false;
+  value_or_throw(std::move(done));
+  return true;
+}
+
+rlock::rlock(client& on, std::string_view name, const lock_options& options, kind of)
     : lock_{open(on, name, options,
-                 {kind == tokens::none ? core::lock_kind::form::redisson
-                                       : core::lock_kind::form::redisson_fenced})},
+                 {of == kind::plain    ? core::lock_kind::form::redisson
+                  : of == kind::fenced ? core::lock_kind::form::redisson_fenced
+                                       : core::lock_kind::form::redisson_fair})},
       again_{client_access::make_recursive(lock_)} {}
 
 rlock::rlock(client& on, std::string_view name)
-    : rlock{on, name, usable(on).options.lock, tokens::none} {}
+    : rlock{on, name, usable(on).options.lock, kind::plain} {}
 
 rlock::rlock(client& on, std::string_view name, lock_options options)
-    : rlock{on, name, options, tokens::none} {}
+    : rlock{on, name, options, kind::plain} {}
 
 rfenced_lock::rfenced_lock(client& on, std::string_view name)
-    : rlock{on, name, usable(on).options.lock, tokens::counted} {}
+    : rlock{on, name, usable(on).options.lock, kind::fenced} {}
 
 rfenced_lock::rfenced_lock(client& on, std::string_view name, lock_options options)
-    : rlock{on, name, options, tokens::counted} {}
+    : rlock{on, name, options, kind::fenced} {}
+
+rfair_lock::rfair_lock(client& on, std::string_view name)
+    : rlock{on, name, usable(on).options.lock, kind::fair} {}
+
+rfair_lock::rfair_lock(client& on, std::string_view name, lock_options options)
+    : rlock{on, name, options, kind::fair} {}
 
 rpermit_expirable_semaphore::rpermit_expirable_semaphore(client& on, std::string_view name,
                                                          std::uint32_t permits)
@@ -70,17 +94,7 @@ rpermit_expirable_semaphore::rpermit_expirable_semaphore(client& on, std::string
                                                          lock_options options)
     : lock_{open(on, name, options, {core::lock_kind::form::redisson_permits, permits})} {}
 
-lock_status rlock::status() {
-  const auto& s = state_of(lock_);
-  return value_or_throw(s.lock->store->inspect(deadline(s)));
-}
-
-bool rlock::force_unlock() {
-  const auto& s = state_of(lock_);
-  auto done = s.lock->store->break_with({}, deadline(s));
-  if (!done && done.error().code == errc::not_held) return false;
-  value_or_throw(std::move(done));
-  return true;
-}
+lock_status rlock::status() { return status_of(lock_); }
+bool rlock::force_unlock() { return redisson::force_unlock(lock_); }
 
 }  // namespace holdfast::redisson

@@ -3,7 +3,6 @@
 #include <holdfast/shared_mutex.hpp>
 #include <holdfast/untrusted.hpp>
 
-#include "client/lease_state.hpp"
 #include "client/locking.hpp"
 #include "client/share_states.hpp"
 #include "client/value_or_throw.hpp"
@@ -121,14 +120,7 @@ result<lease> shared_mutex::acquire_shared_result(any_nanoseconds wait,
 
 result<void> shared_mutex::downgrade(lease& held) {
   if (auto ok = check(state_); !ok) return fail(std::move(ok.error()));
-  const auto& of = detail::lease_access::of(held);
-  if (!of) return fail(errc::invalid_argument, "this lease object was moved from");
-  if (of->forked()) return fail(errc::forked, "this lease belongs to the parent process");
-  if (of->lock != state_->lock) {
-    return fail(errc::invalid_argument, "the lease is not of this shared_mutex");
-  }
-  return stores::wait_here<result<void>>(
-      [&](auto& by, auto done) { of->downgrade(by, std::move(done)); });
+  return detail::downgrade(state_->lock, held);
 }
 
 lease shared_mutex::adopt(const lease_ticket& ticket) {

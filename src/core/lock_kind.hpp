@@ -21,6 +21,8 @@ struct lock_kind {
     redisson,          // as exclusive, in the layout of Redisson's RLock: no tokens
     redisson_fenced,   // as Redisson's RFencedLock: its tokens count 1, 2, 3
     redisson_permits,  // one permit of Redisson's RPermitExpirableSemaphore
+    redisson_rw,       // as shared, in the layout of Redisson's RReadWriteLock: no tokens
+    redisson_fair,     // as redisson, with a queue: Redisson's RFairLock
   };
   form what = form::exclusive;
   // Of form::permits: how many there are. Of form::redisson_permits: how many there are to be if
@@ -41,7 +43,9 @@ inline constexpr std::uint32_t units_max = 10'000;
     case lock_kind::form::redisson:
     case lock_kind::form::redisson_fenced:
     case lock_kind::form::redisson_permits:
+    case lock_kind::form::redisson_fair:
       return 1;
+    case lock_kind::form::redisson_rw:
     case lock_kind::form::shared:
       return units_max;
     case lock_kind::form::permits:
@@ -55,8 +59,19 @@ inline constexpr std::uint32_t units_max = 10'000;
 }
 // In the layout of another client, which knows Redis only.
 [[nodiscard]] constexpr bool is_redissons(const lock_kind& kind) noexcept {
-  return kind.what == lock_kind::form::redisson || kind.what == lock_kind::form::redisson_fenced ||
-         kind.what == lock_kind::form::redisson_permits;
+  switch (kind.what) {
+    case lock_kind::form::redisson:
+    case lock_kind::form::redisson_fenced:
+    case lock_kind::form::redisson_permits:
+    case lock_kind::form::redisson_rw:
+    case lock_kind::form::redisson_fair:
+      return true;
+    case lock_kind::form::exclusive:
+    case lock_kind::form::shared:
+    case lock_kind::form::permits:
+      break;
+  }
+  return false;
 }
 
 // Of a lock that has parts, the attempt wants all of them: it is the only holder then.

@@ -16,6 +16,8 @@ std::string_view name_of(core::lock_kind::form what) noexcept {
     case core::lock_kind::form::redisson:
     case core::lock_kind::form::redisson_fenced:
     case core::lock_kind::form::redisson_permits:
+    case core::lock_kind::form::redisson_rw:
+    case core::lock_kind::form::redisson_fair:
       break;
     case core::lock_kind::form::shared:
       return "a shared_mutex";
@@ -31,6 +33,8 @@ lock_status::form form_of(core::lock_kind::form what) noexcept {
     case core::lock_kind::form::redisson:
     case core::lock_kind::form::redisson_fenced:
     case core::lock_kind::form::redisson_permits:
+    case core::lock_kind::form::redisson_rw:
+    case core::lock_kind::form::redisson_fair:
       break;
     case core::lock_kind::form::shared:
       return lock_status::form::shared_mutex;

@@ -201,6 +201,10 @@ std::string_view kind_name(core::lock_kind::form of) noexcept {
       return "redisson_fenced";
     case core::lock_kind::form::redisson_permits:
       return "redisson_permits";
+    case core::lock_kind::form::redisson_rw:
+      return "redisson_rw";
+    case core::lock_kind::form::redisson_fair:
+      return "redisson_fair";
   }
   return {};
 }

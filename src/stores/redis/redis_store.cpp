@@ -13,8 +13,10 @@
 #include "stores/redis/layout.hpp"
 #include "stores/redis/redis_lock.hpp"
 #include "stores/redis/redisson/channel_listener.hpp"
+#include "stores/redis/redisson/fair_lock.hpp"
 #include "stores/redis/redisson/hash_lock.hpp"
 #include "stores/redis/redisson/permit_lock.hpp"
+#include "stores/redis/redisson/read_write_lock.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redis/server.hpp"
 
@@ -45,13 +47,7 @@ class redis_store final : public store {
         std::string{kind_name(kind.what)} + std::to_string(kind.permits) + ';' + key;
     auto lock = locks_.find(called);
     if (lock) return lock;
-    if (kind.what == core::lock_kind::form::redisson_permits) {
-      lock = std::make_shared<redisson::permit_lock>(server_, unlock_messages_, key, kind.permits);
-    } else if (core::is_redissons(kind)) {
-      lock = std::make_shared<redisson::hash_lock>(server_, unlock_messages_, key, kind);
-    } else {
-      lock = std::make_shared<redis_lock>(server_, key, kind);
-    }
+    lock = make(key, kind);
     locks_.put(called, lock);
     return lock;
   }
@@ -80,6 +76,9 @@ class redis_store final : public store {
   }
 
  private:
+  [[nodiscard]] std::shared_ptr<redis_lock> make(const std::string& key,
+                                                 const core::lock_kind& kind) const;
+
   struct renewing;
   struct apart;
   void renew_alike(const scripts::script& by_script, std::vector<held> leases,
@@ -102,6 +101,27 @@ class redis_store final : public store {
   // know of that release.
   core::weak_registry<redis_lock> locks_;
 };
+
+std::shared_ptr<redis_lock> redis_store::make(const std::string& key,
+                                              const core::lock_kind& kind) const {
+  using form = core::lock_kind::form;
+  switch (kind.what) {
+    case form::exclusive:
+    case form::shared:
+    case form::permits:
+      break;
+    case form::redisson:
+    case form::redisson_fenced:
+      return std::make_shared<redisson::hash_lock>(server_, unlock_messages_, key, kind);
+    case form::redisson_permits:
+      return std::make_shared<redisson::permit_lock>(server_, unlock_messages_, key, kind.permits);
+    case form::redisson_rw:
+      return std::make_shared<redisson::read_write_lock>(server_, unlock_messages_, key);
+    case form::redisson_fair:
+      return std::make_shared<redisson::fair_lock>(server_, unlock_messages_, key);
+  }
+  return std::make_shared<redis_lock>(server_, key, kind);
+}
 
 struct redis_store::renewing {
   std::vector<held> leases;

@@ -15,9 +15,6 @@ namespace holdfast::stores::redis::redisson {
 
 namespace {
 
-// A waiter that hears nothing asks again after so long at the latest: Redisson's spin lock shares
-// the hash and publishes nothing, and messages can be lost.
-constexpr core::duration quiet_max = std::chrono::seconds{5};
 // Requests of one ask: it may meet a release of ours that is under way, and then have to listen.
 constexpr int calls_max = 8;
 
@@ -33,7 +30,8 @@ hash_attempt::hash_attempt(hash_lock& at, attempt_spec what)
       on_{at.on()},
       spec_{std::move(what)},
       id_{runtime::fresh_owner()},
-      holder_{describe_owner(on_.host, spec_.label)} {}
+      holder_{describe_owner(on_.host, spec_.label)},
+      entry_{spec_.may_wait ? lock_.entry_of(id_, spec_.ttl, holder_) : std::string{}} {}
 
 hash_attempt::~hash_attempt() { leave_channel(true); }
 
@@ -60,8 +58,14 @@ void hash_attempt::send() {
   if (place_) lock_.messages().ask_begins(*place_);
   // As of now: they may be answered before our own answer is read, and "busy" is outdated then.
   releases_ = lock_.pending_releases();
-  const auto script = lock_.acquire_script(id_, spec_.ttl, ++asks_, holder_);
   counted_from_ = runtime::now();
+  const auto since_last = asked_before_ ? counted_from_ - *asked_before_ : core::duration::zero();
+  const auto script = lock_.acquire_script({.id = id_,
+                                            .wants = spec_,
+                                            .number = ++asks_,
+                                            .holder = holder_,
+                                            .entry = entry_,
+                                            .since_last = since_last});
   on_.calls.run(script, until_, releases_.last, *by_,
                 [this](result<reply> answered, const sent_position& sent) {
                   if (answered) return read(**answered);
@@ -86,10 +90,11 @@ void hash_attempt::read(const reply_value& answered) {
 }
 
 void hash_attempt::read_busy(reply_elements fields) {
+  asked_before_ = counted_from_;
   const auto value = text_of(*fields[2]);
   auto holder = parse_holder(value);
   if (!holder) return answer(fail(std::move(holder.error())));
-  core::busy busy{std::move(*holder), read_pttl(*fields[1]), false, {}};
+  core::busy busy{std::move(*holder), read_pttl(*fields[1]), !entry_.empty(), {}};
   const auto whose = core::owner_id::parse(value.substr(0, core::owner_id::digits));
   const auto& ours = releases_.ids;
   if (!whose || std::find(ours.begin(), ours.end(), *whose) == ours.end()) {
@@ -106,13 +111,13 @@ void hash_attempt::read_busy(reply_elements fields) {
 void hash_attempt::listen_or_say(core::busy busy) {
   if (!spec_.may_wait) return answer(std::move(busy));
   if (place_ && lock_.messages().hears(*place_)) {
-    busy.ask_within = quiet_max;
+    busy.ask_within = lock_.ask_within(spec_.ttl);
     return answer(std::move(busy));
   }
   if (std::exchange(tried_to_listen_, true)) return answer(std::move(busy));
   place_ = nullptr;  // its connection is gone
   lock_.messages().join(
-      lock_.channel(), until_, *by_,
+      lock_.channel_of(entry_), until_, *by_,
       [this, busy = std::move(busy)](result<std::shared_ptr<channel_listener::place>> joined) {
         if (!joined) return answer(busy);  // then it polls
         place_ = std::move(*joined);
@@ -164,7 +169,7 @@ void hash_attempt::wake() {
 
 std::size_t hash_attempt::follow_unanswered(std::string_view spared) {
   if (unanswered_.empty()) return 0;
-  const auto script = lock_.release_script(id_.text(), {}, spared);
+  const auto script = lock_.release_script(id_.text(), entry_, spared);
   std::size_t open = 0;
   for (const auto& one : unanswered_) {
     if (one.answered() && !one.on->broken()) continue;
@@ -180,7 +185,7 @@ void hash_attempt::withdraw(core::time_point until, caller& by, on_removal done)
   leave_channel(true);
   removed_ = std::move(done);
   const auto open = follow_unanswered({});
-  release_by_id(on_, lock_.release_script(id_.text(), {}), until, false, by,
+  release_by_id(on_, lock_.release_script(id_.text(), entry_), until, false, by,
                 [this, open](result<removal> said) {
                   const bool sure =
                       !said || core::surely_withdrawn(asks_, open, *said == removal::released);

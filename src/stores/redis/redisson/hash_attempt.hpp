@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace holdfast::stores::redis::redisson {
 
 // Asks; if that is to wait, listens to the lock's channel, and asks once more, for what was
 // published before the subscription was not heard. From then on it asks when it is told of a
-// release, when the holder's TTL is up, and now and then besides. There is no queue.
+// release, when the holder's TTL is up, and now and then besides. Of a lock that has a queue,
+// asking takes a place in it, and says "still here".
 class hash_attempt final : public attempt {
  public:
   hash_attempt(hash_lock& at, attempt_spec what);
@@ -45,6 +47,7 @@ class hash_attempt final : public attempt {
   const attempt_spec spec_;
   const core::owner_id id_;
   const std::string holder_;
+  const std::string entry_;  // in the lock's queue; empty: it takes no place there
 
   // Asks that were sent and not answered.
   std::vector<sent_position> unanswered_;
@@ -61,6 +64,7 @@ class hash_attempt final : public attempt {
   int calls_ = 0;
   redis_lock::unanswered_releases releases_;
   core::time_point counted_from_{};
+  std::optional<core::time_point> asked_before_;  // of the last ask that was answered "busy"
 
   std::mutex m_;
   // Protected by m_.

@@ -9,6 +9,16 @@
 
 namespace holdfast::stores::redis::redisson {
 
+// One ask of an attempt.
+struct ask_details {
+  const core::owner_id& id;
+  const attempt_spec& wants;
+  std::size_t number;         // of the attempt's asks
+  std::string_view holder;    // what is told of the owner beside the id
+  std::string_view entry;     // in the lock's queue; empty: the attempt does not wait there
+  core::duration since_last;  // since the attempt's last ask that was answered
+};
+
 // Who waits listens to the lock's channel and asks when a release is told there: whoever asks first
 // has it. What is left of the native lock's work is the same: releases that nobody waits for, asks
 // that must not overtake them, renewals.
@@ -31,17 +41,37 @@ class hash_lock : public redis_lock {
   using redis_lock::release_script;
   [[nodiscard]] const scripts::script& renew_script() const noexcept override;
 
-  // For attempts. `ask`: its number; `holder`: what the owner's field says beside the id.
-  [[nodiscard]] virtual script_call acquire_script(const core::owner_id& id, core::duration ttl,
-                                                   std::size_t ask, std::string_view holder) const;
+  // For attempts.
+  [[nodiscard]] virtual script_call acquire_script(const ask_details& ask) const;
   [[nodiscard]] channel_listener& messages() const noexcept { return *messages_; }
-  [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
+  // Of the waiter with this entry. Empty entries are those of locks without a queue.
+  [[nodiscard]] virtual std::string channel_of(std::string_view entry) const;
+  // What a waiter is called in the lock's queue; empty: there is none.
+  [[nodiscard]] virtual std::string entry_of(const core::owner_id& id, core::duration ttl,
+                                             std::string_view holder) const;
+  // A waiter that hears nothing asks again after so long at the latest.
+  [[nodiscard]] virtual core::duration ask_within(core::duration ttl) const;
   // Whether a release can spare a later grant of the same attempt.
   [[nodiscard]] virtual bool tells_grants_apart() const noexcept { return true; }
 
  protected:
   hash_lock(std::shared_ptr<server> on, std::shared_ptr<channel_listener> messages, std::string key,
             std::string_view channel_for);
+
+  // What of ours is to be given back, and how the answer is kept; empty: it is not.
+  struct release_details {
+    std::string_view whose;
+    std::string_view entry{};
+    std::string_view spared{};
+    std::string_view latch{};
+    std::string_view latch_kept_ms{};
+  };
+  [[nodiscard]] virtual script_call release_call(const release_details& what) const;
+  [[nodiscard]] virtual script_call inspect_script() const;
+  [[nodiscard]] virtual script_call break_script(std::string_view token) const;
+  // What the inspect script says.
+  [[nodiscard]] virtual result<lock_status> read_inspected(reply_elements said) const;
+  [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
 
  private:
   const std::shared_ptr<channel_listener> messages_;

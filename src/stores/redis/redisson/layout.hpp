@@ -9,6 +9,21 @@
 //   redisson_unlock_latch:{<name>}:<32 hex>   the answer to one release, until it has arrived
 //   redisson_lock_token:{<name>}       the last token of a fenced lock, counting from 1; no TTL
 //
+// Of a read/write lock, which scripts/parts/redisson_holds.lua says more of:
+//   <name>                             a hash: mode, "read" or "write"; for each reader's owner,
+//                                      and for a writer's with ":write", how many holds it has. An
+//                                      owner of ours is 32 hex digits, and has one
+//   {<name>}:<field>:rwlock_timeout:<i>   a string for each hold, whose TTL is the hold's. That of
+//                                      ours says who it is; Redisson has "1", and none for a writer
+//   redisson_rwlock:{<name>}           a channel: "0" after the last reader, "1" after a writer
+//
+// Of a fair lock, beside what a plain one has:
+//   redisson_lock_queue:{<name>}       a list of waiters, first come first; any text. Ours say
+//                                      <32 hex>;holdfast=1;place=<ms>;since=<ms>;host=…;pid=…;…
+//   redisson_lock_timeout:{<name>}     a sorted set: until when each keeps its place, in ms since
+//                                      1970
+//   redisson_lock__channel:{<name>}:<waiter>   a channel: "0" when it is the first and may ask
+//
 // Of a semaphore whose permits expire:
 //   <name>                             a string: how many permits are to be had
 //   {<name>}:timeout                   a sorted set: who has a permit, any text, and until when, in

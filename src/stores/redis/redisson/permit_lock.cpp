@@ -16,11 +16,10 @@ permit_lock::permit_lock(std::shared_ptr<server> at, std::shared_ptr<channel_lis
       timeouts_{key_of(key(), "timeout")},
       permits_{std::to_string(permits)} {}
 
-script_call permit_lock::acquire_script(const core::owner_id& id, core::duration ttl, std::size_t,
-                                        std::string_view) const {
-  const auto ttl_text = milliseconds_text(ttl);
+script_call permit_lock::acquire_script(const ask_details& ask) const {
+  const auto ttl = milliseconds_text(ask.wants.ttl);
   const std::array<std::string_view, 3> keys{key(), timeouts_, channel()};
-  const std::array<std::string_view, 4> args{id.text(), ttl_text, permits_, publish_command};
+  const std::array<std::string_view, 4> args{ask.id.text(), ttl, permits_, publish_command};
   return {scripts::redisson_permit_acquire, keys, args};
 }
 

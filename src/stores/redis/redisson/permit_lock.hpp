@@ -26,8 +26,7 @@ class permit_lock final : public hash_lock {
 
   [[nodiscard]] script_call release_script(std::string_view whose, std::string_view entry,
                                            std::string_view spared) const override;
-  [[nodiscard]] script_call acquire_script(const core::owner_id& id, core::duration ttl,
-                                           std::size_t ask, std::string_view holder) const override;
+  [[nodiscard]] script_call acquire_script(const ask_details& ask) const override;
   [[nodiscard]] bool tells_grants_apart() const noexcept override { return false; }
   [[nodiscard]] const scripts::script& renew_script() const noexcept override;
   [[nodiscard]] const std::string& renewed_key() const noexcept override { return timeouts_; }

@@ -11,21 +11,16 @@
 local lock, counter, id, ttl = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2])
 local call = redis.call
 -- include parts/redisson_owner.lua
+-- include parts/redisson_grant.lua
 local held, problem = owner_of(lock)
 if problem then
   return problem
 end
 if not held then
   local token = counter and string.format('%.0f', call('INCR', counter)) or '0'
-  call('HSET', lock, id .. ';holdfast=1;token=' .. token .. ';ask=' .. ARGV[3] .. ';' .. ARGV[4], 1)
-  call('PEXPIRE', lock, ttl)
-  return {1, token, ARGV[3]}
+  return grant(lock, id, token, ARGV[3], ARGV[4], ttl)
 end
-if string.sub(held, 1, 33) ~= id .. ';' then
+if not is_of(held, id) then
   return {0, call('PTTL', lock), string.sub(held, 1, 2048)}
 end
-if call('PTTL', lock) < ttl then
-  call('PEXPIRE', lock, ttl)
-end
-local token, ask = string.match(held, '^%x+;holdfast=%d+;token=(%d+);ask=(%d+);')
-return {1, token or '0', ask or '0'}
+return grant_again(lock, held, ttl)

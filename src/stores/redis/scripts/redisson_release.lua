@@ -20,10 +20,7 @@ local held = owner_of(lock)
 if not held then
   return 0
 end
-local function begins(with)
-  return string.sub(held, 1, #with + 1) == with .. ';'
-end
-if not begins(ARGV[1]) or ARGV[2] ~= '' and begins(ARGV[2]) then
+if not is_of(held, ARGV[1]) or ARGV[2] ~= '' and is_of(held, ARGV[2]) then
   return -1
 end
 call('DEL', lock)

@@ -18,7 +18,7 @@ for i, key in ipairs(KEYS) do
   local held = owner_of(key)
   if not held then
     answer[i + 2] = 0
-  elseif string.sub(held, 1, 33) ~= id .. ';' then
+  elseif not is_of(held, id) then
     answer[i + 2] = -1
   else
     local token = string.match(held, ';token=(%d+);') or '0'

@@ -15,3 +15,7 @@ local function owner_of(lock)
   end
   return redis.call('HSCAN', lock, 0, 'COUNT', 1)[2][1] or ''
 end
+-- Whether that is the text of this owner, or of this grant.
+local function is_of(held, whose)
+  return string.sub(held, 1, #whose + 1) == whose .. ';'
+end

@@ -37,11 +37,37 @@ std::string parse_owner(const std::string& text) {
   return text;
 }
 
-lock_choice::kind parse_format(const std::string& text) {
-  if (text == "holdfast") return lock_choice::kind::mutex;
-  if (text == "redisson") return lock_choice::kind::redisson;
-  if (text == "redisson-fenced") return lock_choice::kind::redisson_fenced;
-  throw CLI::ValidationError{"--format", "must be holdfast, redisson or redisson-fenced"};
+using kind = lock_choice::kind;
+
+kind parse_format(const std::string& text) {
+  if (text == "holdfast") return kind::mutex;
+  if (text == "redisson") return kind::redisson;
+  if (text == "redisson-fenced") return kind::redisson_fenced;
+  if (text == "redisson-fair") return kind::redisson_fair;
+  if (text == "redisson-rw") return kind::redisson_writer;
+  throw CLI::ValidationError{
+      "--format", "must be holdfast, redisson, redisson-fenced, redisson-fair or redisson-rw"};
+}
+
+// --shared and --writer choose a side of a lock that has two, in whichever order they are read.
+void choose_side(lock_choice& into, kind side, kind format) {
+  if (format == kind::redisson_writer) {
+    into.what = side == kind::reader ? kind::redisson_reader : kind::redisson_writer;
+  } else if (format == kind::mutex) {
+    into.what = side;
+  } else {
+    throw CLI::ValidationError{
+        "--format",
+        "has no readers and writers: --shared and --writer go with holdfast and redisson-rw"};
+  }
+}
+
+void choose_format(lock_choice& into, kind format) {
+  if (into.what == kind::reader || into.what == kind::writer) {
+    choose_side(into, into.what, format);
+  } else {
+    into.what = format;
+  }
 }
 
 // "N/M": N of M.
@@ -116,9 +142,10 @@ void add_acquire(CLI::App& verb, acquire_options& into) {
 CLI::Option* add_format(CLI::App& verb, lock_choice& into) {
   return verb
       .add_option_function<std::string>(
-          "--format", [&into](const std::string& text) { into.what = parse_format(text); },
+          "--format", [&into](const std::string& text) { choose_format(into, parse_format(text)); },
           "How the lock is kept: holdfast; redisson, to share it with Java programs, without "
-          "tokens; redisson-fenced, with tokens that count 1, 2, 3")
+          "tokens; redisson-fenced, with tokens that count 1, 2, 3; redisson-fair, first come, "
+          "first served; redisson-rw, one writer, or with --shared many readers")
       ->type_name("FORMAT")
       ->default_str("holdfast");
 }
@@ -126,21 +153,21 @@ CLI::Option* add_format(CLI::App& verb, lock_choice& into) {
 void add_lock_choice(CLI::App& verb, lock_choice& into) {
   const std::vector<CLI::Option*> all{
       verb.add_flag_callback(
-          "--shared", [&into] { into.what = lock_choice::kind::reader; },
+          "--shared", [&into] { choose_side(into, kind::reader, into.what); },
           "Take it as one of many readers"),
       verb.add_flag_callback(
-          "--writer", [&into] { into.what = lock_choice::kind::writer; },
+          "--writer", [&into] { choose_side(into, kind::writer, into.what); },
           "Take it as the one writer of a lock that others take with --shared"),
       verb.add_option_function<std::string>(
               "--permits", [&into](const std::string& text) { parse_permits(text, into); },
               "Take N of M permits instead of a lock that has one holder")
-          ->type_name("N/M"),
-      add_format(verb, into)};
+          ->type_name("N/M")};
   for (CLI::Option* const one : all) {
     for (CLI::Option* const other : all) {
       if (one != other) one->excludes(other);
     }
   }
+  add_format(verb, into)->excludes(all.back());
 }
 
 CLI::Option* add_owner(CLI::App& verb, std::string& into) {

@@ -7,10 +7,10 @@ namespace {
 
 using kind = lock_choice::kind;
 
-std::variant<mutex, shared_mutex, semaphore, redisson::rlock> open(client& store,
-                                                                   const std::string& name,
-                                                                   const lock_choice& choice,
-                                                                   lock_options how) {
+using any_lock =
+    std::variant<mutex, shared_mutex, semaphore, redisson::rlock, redisson::rread_write_side>;
+
+any_lock open(client& store, const std::string& name, const lock_choice& choice, lock_options how) {
   switch (choice.what) {
     case kind::reader:
     case kind::writer:
@@ -21,6 +21,12 @@ std::variant<mutex, shared_mutex, semaphore, redisson::rlock> open(client& store
       return redisson::rlock{store, name, std::move(how)};
     case kind::redisson_fenced:
       return redisson::rlock{redisson::rfenced_lock{store, name, std::move(how)}};
+    case kind::redisson_fair:
+      return redisson::rlock{redisson::rfair_lock{store, name, std::move(how)}};
+    case kind::redisson_reader:
+      return redisson::rread_write_lock{store, name, std::move(how)}.read_lock();
+    case kind::redisson_writer:
+      return redisson::rread_write_lock{store, name, std::move(how)}.write_lock();
     case kind::mutex:
       break;
   }
@@ -54,6 +60,9 @@ lease named_lock::adopt(const lease_ticket& ticket) {
 
 lock_status named_lock::status() {
   if (auto* const redissons = std::get_if<redisson::rlock>(&lock_)) return redissons->status();
+  if (std::holds_alternative<redisson::rread_write_side>(lock_)) {
+    return redisson::rread_write_lock{store_, name()}.status();
+  }
   return store_.status(name());
 }
 

@@ -21,6 +21,9 @@ struct lock_choice {
     permits,          ///< of a semaphore
     redisson,         ///< as Redisson's RLock: shared with Java programs, no tokens
     redisson_fenced,  ///< as its RFencedLock: tokens that count 1, 2, 3
+    redisson_fair,    ///< as its RFairLock: first come, first served
+    redisson_reader,  ///< of its RReadWriteLock
+    redisson_writer,  ///< of its RReadWriteLock
   };
   kind what = kind::mutex;
   std::uint32_t wanted = 1;     ///< of permits
@@ -42,7 +45,7 @@ class named_lock {
  private:
   client& store_;
   const lock_choice choice_;
-  std::variant<mutex, shared_mutex, semaphore, redisson::rlock> lock_;
+  std::variant<mutex, shared_mutex, semaphore, redisson::rlock, redisson::rread_write_side> lock_;
 };
 
 }  // namespace holdfast::cli

@@ -30,6 +30,7 @@ constexpr const char* examples = R"end(Examples:
   holdfast run import --ttl 10s --max-hold 1h -- ./import --all
   HOLDFAST_STORE=redis://:secret@db1 holdfast run migrate -- ./migrate
   holdfast run orders --format redisson -- ./ship  # the lock that Java's getLock("orders") is
+  holdfast run config --format redisson-rw --shared -- ./show  # getReadWriteLock("config")
   holdfast run encoders --permits 1/4 -- ./encode video.mkv
   holdfast run backup --wait 0 --busy-exit 0 --once "$(date +%F)" --at-least 1m -- ./backup
 

@@ -45,7 +45,8 @@ _holdfast() {
       return 0
       ;;
     --format)
-      mapfile -t COMPREPLY < <(compgen -W 'holdfast redisson redisson-fenced' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W \
+        'holdfast redisson redisson-fenced redisson-fair redisson-rw' -- "$cur")
       return 0
       ;;
     --password-file)

@@ -66,6 +66,41 @@ TEST_F(CliFormat, GuardianOfAKilledRunGivesItBack) {
   EXPECT_TRUE(eventually([&] { return is_free("a"); })) << "long before the TTL";
 }
 
+TEST_F(CliFormat, ReadersOfRedissonsReadWriteLockRunTogetherAndItsWriterAlone) {
+  const auto reading = [](std::vector<std::string> command) {
+    std::vector<std::string> words{"run",      "a",      "--format", "redisson-rw",
+                                   "--shared", "--wait", "0",        "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    return words;
+  };
+  const std::vector<std::string> writing{"run",    "a", "--format", "redisson-rw",
+                                         "--wait", "0", "--",       "true"};
+  child_process reader{holdfast(reading({"sleep", "600"}))};
+  ASSERT_TRUE(eventually([&] { return !is_free("a"); }));
+  EXPECT_EQ(run(reading({"true"})).exit, exited(0));
+  EXPECT_EQ(run(writing).exit, exited(75));
+  const auto status = run({"status", "a", "--format", "redisson-rw"});
+  EXPECT_TRUE(contains(status.out, "1 reader")) << status.out << status.err;
+  reader.signal(SIGTERM);
+  ASSERT_TRUE(eventually([&] { return is_free("a"); }));
+  EXPECT_EQ(run(writing).exit, exited(0));
+}
+
+TEST_F(CliFormat, RunsUnderRedissonsFairLock) {
+  const auto result = run({"run", "a", "--format", "redisson-fair", "--", "redis-cli", "-s",
+                           server_.socket_path(), "TYPE", "a"});
+  EXPECT_EQ(result.exit, exited(0)) << result.err;
+  EXPECT_TRUE(contains(result.out, "hash")) << result.out;
+  EXPECT_TRUE(is_free("a"));
+}
+
+TEST_F(CliFormat, FormatWithoutReadersRefusesThem) {
+  for (const std::string side : {"--shared", "--writer"}) {
+    EXPECT_EQ(run({"run", "a", side, "--format", "redisson", "--", "true"}).exit, exited(64));
+    EXPECT_EQ(run({"run", "a", "--format", "redisson-fair", side, "--", "true"}).exit, exited(64));
+  }
+}
+
 TEST_F(CliFormat, UnknownFormatIsAUsageError) {
   const auto result = run({"run", "a", "--format", "xml", "--", "true"});
   EXPECT_EQ(result.exit, exited(64));

@@ -18,6 +18,8 @@ class Client:
     counts_tokens: bool = False
     locks: bool = True  # it can be held by one alone
     leases: bool = True  # what is held ends by itself
+    queues: bool = False  # waiters are served in the order in which they came
+    shares: bool = False  # readers hold it together
     votes: bool = False  # it has a form for independent nodes
     command: list = None  # how its adapter is started, once it is there
 
@@ -34,6 +36,10 @@ CLIENTS = (
     Client("redisson", "java", ("lock",), ours="rlock", renews=True, notifies=True, reenters=True),
     Client("redisson-fenced", "java", ("fenced",), ours="rfenced", renews=True, notifies=True,
            counts_tokens=True),
+    Client("redisson-fair", "java", ("fair",), ours="rfair", renews=True, notifies=True,
+           reenters=True, queues=True),
+    Client("redisson-rw", "java", ("write",), ours="rwrite", renews=True, notifies=True,
+           reenters=True, shares=True),
     Client("redisson-permits", "java", ("permits",), ours="permits", notifies=True),
     Client("redisson-semaphore", "java", ("semaphore",), ours="rsemaphore", leases=False),
     Client("redisson-latch", "java", ("latch",), ours="rlatch", locks=False, leases=False),

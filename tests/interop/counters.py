@@ -2,9 +2,8 @@
 
 import time
 
-from expecting import expect
+from basics import WAKES_S, expect
 
-WAKES_S = 1.0  # far from the five seconds after which a waiter of ours asks by itself
 KEPT_OUT_S = 0.7  # a waiter that is let go too early is so by then
 
 

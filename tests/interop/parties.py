@@ -64,6 +64,13 @@ class Servers:
             one.kill()
             one.wait()
 
+    def ask(self, *words):
+        """One command to the first of them; the first line of what it says."""
+        text = f"*{len(words)}\r\n" + "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+        with socket.create_connection(("127.0.0.1", self.ports[0]), 5) as link:
+            link.sendall(text.encode())
+            return link.makefile().readline().strip()
+
     def addresses(self):
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 

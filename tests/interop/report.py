@@ -2,7 +2,8 @@
 
 # In the order in which they are shown.
 COLUMNS = ("exclusion", "counts", "bound", "wake-up", "expiry", "foreign release", "renewal",
-           "re-entry", "tokens", "kill -9", "five nodes", "together")
+           "re-entry", "tokens", "order", "gone waiter", "readers", "downgrade", "kill -9",
+           "five nodes", "together")
 
 
 class Report:

@@ -1,5 +1,5 @@
 // Redisson behind the suite's line protocol: see tests/interop/README.md.
-// usage: java Adapter lock|fenced|permits|semaphore|latch HOST:PORT WATCHDOG_MS
+// usage: java Adapter lock|fenced|fair|write|permits|semaphore|latch HOST:PORT WATCHDOG_MS
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -21,6 +21,7 @@ import org.redisson.config.Config;
 /** All commands run on one thread, which is the owner of what it locks. */
 public final class Adapter {
   private final RedissonClient client;
+  private final String kind;
   private final boolean fenced;
   private final boolean permits;
   private final boolean counts;
@@ -32,6 +33,7 @@ public final class Adapter {
 
   private Adapter(RedissonClient client, String kind) {
     this.client = client;
+    this.kind = kind;
     this.fenced = kind.equals("fenced");
     this.permits = kind.equals("permits");
     this.counts = kind.equals("semaphore");
@@ -39,7 +41,16 @@ public final class Adapter {
   }
 
   private RLock named(String name) {
-    return fenced ? client.getFencedLock(name) : client.getLock(name);
+    switch (kind) {
+      case "fenced":
+        return client.getFencedLock(name);
+      case "fair":
+        return client.getFairLock(name);
+      case "write":
+        return client.getReadWriteLock(name).writeLock();
+      default:
+        return client.getLock(name);
+    }
   }
 
   /** A lease of its own if it is not to be renewed, and the watchdog's if it is. */
@@ -70,6 +81,48 @@ public final class Adapter {
     }
     held = lock;
     return "ok";
+  }
+
+  private RLock reader(String name) {
+    return client.getReadWriteLock(name).readLock();
+  }
+
+  private String read(String name, long ttl, long wait, boolean renew) throws Exception {
+    RLock lock = reader(name);
+    if (!lock.tryLock(wait, renew ? -1 : ttl, TimeUnit.MILLISECONDS)) {
+      return "busy";
+    }
+    held = lock;
+    return "ok";
+  }
+
+  /** As Redisson's documentation has it: the writer takes the reader's side, then leaves its own. */
+  private String downgrade(String name) {
+    RLock lock = reader(name);
+    lock.lock();
+    held.unlock();
+    held = lock;
+    return "ok";
+  }
+
+  /** What a reader sees twice must be the same. */
+  private String watch(String[] words) throws Exception {
+    long until = System.nanoTime() + (long) (Double.parseDouble(words[4]) * 1e9);
+    Path counter = Path.of(words[5]);
+    long done = 0;
+    while (System.nanoTime() < until) {
+      if (!read(words[1], Long.parseLong(words[2]), Long.parseLong(words[3]), false).equals("ok")) {
+        continue;
+      }
+      String before = Files.readString(counter).trim();
+      Thread.sleep(2);
+      if (before.isEmpty() || !before.equals(Files.readString(counter).trim())) {
+        return "error a writer wrote while this one read";
+      }
+      unlock();
+      ++done;
+    }
+    return "ok " + done;
   }
 
   private String unlock() {
@@ -186,6 +239,13 @@ public final class Adapter {
           return semaphore.updateLeaseTime(permit, ttl, TimeUnit.MILLISECONDS) ? "ok" : "lost";
         }
         return held.isHeldByCurrentThread() ? "ok" : "lost";
+      case "read":
+        return read(
+            words[1], Long.parseLong(words[2]), Long.parseLong(words[3]), words[4].equals("renew"));
+      case "downgrade":
+        return downgrade(words[1]);
+      case "watch":
+        return watch(words);
       case "holds":
         return "ok " + held.getHoldCount();
       case "force":

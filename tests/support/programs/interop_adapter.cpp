@@ -1,6 +1,6 @@
 // Holdfast behind the line protocol of tests/interop: see its README.
 //
-// usage: interop_adapter mutex|rlock|rfenced|permits|rsemaphore|rlatch URL
+// usage: interop_adapter mutex|rlock|rfenced|rfair|rwrite|permits|rsemaphore|rlatch URL
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -35,8 +35,22 @@ class locker {
       return holdfast::redisson::rpermit_expirable_semaphore{client_, name, 1, how}.try_acquire(
           wait);
     }
-    if (kind_ == "rlock") return holdfast::redisson::rlock{client_, name, how}.try_acquire(wait);
-    return holdfast::redisson::rfenced_lock{client_, name, how}.try_acquire(wait);
+    if (kind_ == "rwrite") {
+      return read_write_lock(name, how).write_lock().try_acquire(wait);
+    }
+    return rlock(name, how).try_acquire(wait);
+  }
+
+  // Of a read/write lock.
+  std::string read_write(const words& given) {
+    const auto& verb = given.at(0);
+    if (verb == "read") {
+      const holdfast::lock_options how{.ttl = ms(given.at(2)), .renew = given.at(4) == "renew"};
+      held_ = read_write_lock(given.at(1), how).read_lock().try_acquire(ms(given.at(3)));
+      return held_ ? "ok" : "busy";
+    }
+    if (verb == "downgrade") return verdict(read_write_lock(given.at(1)).downgrade(held_.value()));
+    return watch(given);
   }
 
   std::string answer(const words& given) {
@@ -53,20 +67,17 @@ class locker {
     if (verb == "extend") return verdict(held_.value().renew());
     if (verb == "held") return held_.value().held() ? "ok" : "lost";
     if (verb == "enter") {  // NAME TTL WAIT: as a thread does, again if it has it
-      if (!entered_) {
-        entered_.emplace(client_, given.at(1), holdfast::lock_options{.ttl = ms(given.at(2))});
-      }
-      return entered_->try_lock_for(ms(given.at(3))) ? "ok " + std::to_string(entered_->holds())
-                                                     : "busy";
+      const holdfast::lock_options how{.ttl = ms(given.at(2))};
+      if (kind_ == "rwrite") return enter(read_write_lock(given.at(1), how).write_lock(), given);
+      return enter(rlock(given.at(1), how), given);
     }
-    if (verb == "leave") {
-      entered_.value().unlock();
-      return "ok " + std::to_string(entered_->holds());
-    }
+    if (verb == "leave") return leave_();
     if (verb == "force") {
-      return holdfast::redisson::rlock{client_, given.at(1)}.force_unlock() ? "ok true"
-                                                                            : "ok false";
+      const bool had = kind_ == "rwrite" ? read_write_lock(given.at(1)).force_unlock()
+                                         : rlock(given.at(1)).force_unlock();
+      return had ? "ok true" : "ok false";
     }
+    if (verb == "read" || verb == "downgrade" || verb == "watch") return read_write(given);
     if (verb == "count") return count(given);
     if (verb == "bench") return bench(given.at(1), std::stoi(given.at(2)));
     return "error no such verb";
@@ -110,6 +121,24 @@ class locker {
     return static_cast<std::uint32_t>(std::stoul(text));
   }
   static std::string truth(bool is) { return is ? "ok true" : "ok false"; }
+  holdfast::redisson::rlock rlock(const std::string& name, const holdfast::lock_options& how = {}) {
+    if (kind_ == "rfenced") return holdfast::redisson::rfenced_lock{client_, name, how};
+    if (kind_ == "rfair") return holdfast::redisson::rfair_lock{client_, name, how};
+    return {client_, name, how};
+  }
+  holdfast::redisson::rread_write_lock read_write_lock(const std::string& name,
+                                                       const holdfast::lock_options& how = {}) {
+    return {client_, name, how};
+  }
+
+  template <class Lock>
+  std::string enter(Lock lock, const words& given) {
+    leave_ = [lock]() mutable {
+      lock.unlock();
+      return "ok " + std::to_string(lock.holds());
+    };
+    return lock.try_lock_for(ms(given.at(3))) ? "ok " + std::to_string(lock.holds()) : "busy";
+  }
 
   static milliseconds ms(const std::string& text) { return milliseconds{std::stol(text)}; }
 
@@ -157,6 +186,29 @@ class locker {
     return "ok " + std::to_string(done);
   }
 
+  // NAME TTL WAIT SECONDS COUNTER: what a reader sees twice must be the same.
+  std::string watch(const words& given) {
+    const holdfast::lock_options how{.ttl = ms(given.at(2))};
+    auto side = read_write_lock(given.at(1), how).read_lock();
+    const std::chrono::duration<double> most{std::stod(given.at(4))};
+    const auto until = std::chrono::steady_clock::now() + most;
+    const auto read = [&] {
+      std::string text;
+      std::ifstream{given.at(5)} >> text;
+      return text;
+    };
+    long done = 0;
+    while (std::chrono::steady_clock::now() < until) {
+      const auto mine = side.try_acquire(ms(given.at(3)));
+      if (!mine) continue;
+      const auto before = read();
+      std::this_thread::sleep_for(milliseconds{2});
+      if (before.empty() || read() != before) return "error a writer wrote while this one read";
+      ++done;
+    }
+    return "ok " + std::to_string(done);
+  }
+
   // As a program uses it: what the lock is called is said once.
   template <class Lock>
   static std::string bench(Lock lock, int turns) {
@@ -183,19 +235,20 @@ class locker {
   }
 
   std::string bench(const std::string& name, int turns) {
-    using namespace holdfast::redisson;
     if (kind_ == "rsemaphore") return bench_semaphore(name, turns);
     if (kind_ == "mutex") return bench(client_.mutex(name), turns);
-    if (kind_ == "permits") return bench(rpermit_expirable_semaphore{client_, name, 1}, turns);
-    if (kind_ == "rlock") return bench(rlock{client_, name}, turns);
-    return bench(rfenced_lock{client_, name}, turns);
+    if (kind_ == "permits") {
+      return bench(holdfast::redisson::rpermit_expirable_semaphore{client_, name, 1}, turns);
+    }
+    if (kind_ == "rwrite") return bench(read_write_lock(name).write_lock(), turns);
+    return bench(rlock(name), turns);
   }
 
   const std::string kind_;
   holdfast::client client_;
   std::optional<lease> held_;
-  std::optional<holdfast::redisson::rlock> entered_;
   std::optional<holdfast::redisson::rsemaphore> taken_;
+  std::function<std::string()> leave_;  // what the thread has entered
 };
 
 }  // namespace

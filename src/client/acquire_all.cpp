@@ -9,6 +9,7 @@
 #include "client/client_access.hpp"
 #include "client/locking.hpp"
 #include "client/value_or_throw.hpp"
+#include "core/passing.hpp"
 #include "runtime/clock.hpp"
 
 namespace holdfast {
@@ -93,7 +94,8 @@ result<void> acquiring_all::ask_for_the_rest() {
   for (auto& one : all) {
     auto& got = *one.got;
     if (!got) {
-      outcome = fail(std::move(got.error()));
+      // One that will not pass counts before one that may.
+      if (outcome || core::is_passing(outcome.error().code)) outcome = fail(std::move(got.error()));
     } else if (*got) {
       leases_[one.which] = lease_access::make(std::move(**got));
     }
@@ -118,7 +120,11 @@ std::vector<lease> acquiring_all::all() {
 result<std::vector<lease>> acquiring_all::run(core::duration wait) {
   const auto until = core::after(runtime::now(), wait);
   for (;;) {
-    if (auto ok = ask_for_the_rest(); !ok) return fail(std::move(ok.error()));
+    if (auto ok = ask_for_the_rest(); !ok) {
+      // What passes is waited for like a lock that is held: below, with the first that is missing.
+      const bool waits = wait > core::duration::zero() && core::is_passing(ok.error().code);
+      if (!waits) return fail(std::move(ok.error()));
+    }
     drop_lost();
     const auto missing = std::find_if(order_.begin(), order_.end(),
                                       [this](std::size_t which) { return !leases_[which]; });
@@ -126,7 +132,11 @@ result<std::vector<lease>> acquiring_all::run(core::duration wait) {
     std::for_each(missing, order_.end(), [this](std::size_t which) { leases_[which].reset(); });
     const auto left = std::max(until - runtime::now(), core::duration::zero());
     auto next = locks_[*missing].acquire_result(left, stop_);
-    if (!next) return fail(std::move(next.error()));
+    if (!next) {
+      auto& why = next.error();
+      if (why.code == errc::timed_out) why.message = escape(name(*missing)) + ": " + why.message;
+      return fail(std::move(why));
+    }
     leases_[*missing] = std::move(*next);
   }
 }

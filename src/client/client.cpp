@@ -11,6 +11,7 @@
 #include "client/mutex_state.hpp"
 #include "client/open_store.hpp"
 #include "client/share_states.hpp"
+#include "client/shown_status.hpp"
 #include "client/value_or_throw.hpp"
 #include "runtime/clock.hpp"
 
@@ -122,31 +123,17 @@ recursive_mutex client::recursive_mutex(std::string_view name, lock_options opti
   return holdfast::recursive_mutex{mutex(name, std::move(options))};
 }
 
-namespace {
-
-// Of a mutex stores say only who has it.
-lock_status counted(lock_status status) {
-  if (status.kind == lock_status::form::mutex && status.holder && status.holders.empty()) {
-    status.units_in_use = 1;
-    status.holding = 1;
-    status.holders.push_back(*status.holder);
-  }
-  return status;
-}
-
-}  // namespace
-
 lock_status client::status(std::string_view name) {
   auto& s = usable(state_);
   auto lock = value_or_throw(s.open(name));
-  return counted(value_or_throw(lock->store->inspect(deadline(s))));
+  return detail::as_users_see_it(value_or_throw(lock->store->inspect(deadline(s))));
 }
 
 std::vector<lock_status> client::list(std::string_view pattern) {
   auto& s = usable(state_);
   auto all = value_or_throw(s.store().list(pattern, s.options.operation_timeout));
   std::transform(all.begin(), all.end(), all.begin(),
-                 [](lock_status& one) { return counted(std::move(one)); });
+                 [](lock_status& one) { return detail::as_users_see_it(std::move(one)); });
   return all;
 }
 

@@ -4,6 +4,7 @@
 
 #include "client/client_access.hpp"
 #include "client/redisson_handles.hpp"
+#include "client/shown_status.hpp"
 #include "client/value_or_throw.hpp"
 #include "core/settings.hpp"
 #include "runtime/clock.hpp"
@@ -49,7 +50,7 @@ core::time_point deadline(const detail::mutex_state& of) {
 
 lock_status status_of(const mutex& lock) {
   const auto& s = state_of(lock);
-  return value_or_throw(s.lock->store->inspect(deadline(s)));
+  return detail::as_users_see_it(value_or_throw(s.lock->store->inspect(deadline(s))));
 }
 
 bool force_unlock(const mutex& lock) {

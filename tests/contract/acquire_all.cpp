@@ -39,6 +39,7 @@ CONTRACT(AcquireAllIsAllOrNothing) {
   } catch (const error& problem) {
     EXPECT_EQ(problem.code(), make_error_code(errc::timed_out));
     EXPECT_EQ(problem.holder().value().token, held.token()) << "who has it is told";
+    EXPECT_EQ(std::string{problem.what()}.find("y: "), 0U) << problem.what();
   }
 }
 
@@ -106,6 +107,33 @@ CONTRACT(AcquireAllStops) {
   stop.request_stop();
   waiter.join();
   EXPECT_TRUE(a.mutex("x").try_acquire(patience));
+}
+
+CONTRACT_OVER_A_NETWORK(AcquireAllWaitsThroughAnOutage) {
+  client c = make_client(client_options{.lock = {.ttl = kept_ttl},
+                                        .operation_timeout = 300ms,
+                                        .unreachable_limit = as_long_as_waiting});
+  { const auto warm = acquire_all({c.mutex("x"), c.mutex("y")}); }
+  store().reachable(false);
+  std::optional<result<std::vector<lease>>> both;
+  std::thread waiter{[&] {
+    both.emplace(acquire_all_result({c.mutex("x"), c.mutex("y")}, patience));
+  }};
+  let_pass(800ms);  // an ask of the first round has failed by then
+  store().reachable(true);
+  waiter.join();
+  ASSERT_TRUE(both->has_value()) << both->error().message;
+  EXPECT_EQ((*both)->size(), 2U);
+}
+
+CONTRACT_OVER_A_NETWORK(AcquireAllAsksAnUnreachableStoreOnce) {
+  client c = make_client(client_options{.operation_timeout = 300ms});
+  { const auto warm = acquire_all({c.mutex("x"), c.mutex("y")}); }
+  store().reachable(false);
+  const errc code = thrown_by([&] {
+    static_cast<void>(try_acquire_all({c.mutex("x"), c.mutex("y")}));
+  });
+  EXPECT_TRUE(code == errc::store_unreachable || code == errc::outcome_unknown);
 }
 
 }  // namespace holdfast::test

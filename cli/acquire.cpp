@@ -79,18 +79,19 @@ class interrupter {
 
 }  // namespace
 
-acquisition acquire(named_lock& lock, const acquire_options& options, signal_queue& signals) {
+acquisition acquire(lock_set& locks, const acquire_options& options, signal_queue& signals) {
   interrupter interrupts{signals};
   acquisition got;
   {
     std::optional<waiting_line> line;
-    if (options.wait > options.wait.zero() && !options.quiet) line.emplace(lock);
-    got.lease = lock.try_acquire(options.wait, interrupts.token());
+    if (options.wait > options.wait.zero() && !options.quiet) line.emplace(locks);
+    got.leases = locks.try_acquire(options.wait, interrupts.token());
   }
   got.interrupted_by = interrupts.finish();
-  if (got.interrupted_by != 0 && got.lease) {  // granted and interrupted at once
-    static_cast<void>(got.lease->release());
-    got.lease.reset();
+  if (got.interrupted_by != 0) {  // granted and interrupted at once, perhaps
+    for (auto& one : got.leases)
+      static_cast<void>(one.release());
+    got.leases.clear();
   }
   return got;
 }
@@ -105,34 +106,60 @@ client_options settings_for(const acquire_options& options) {
   return settings;
 }
 
-bool waits_for_itself(named_lock& lock) {
-  const auto held = held_locks::of_this_process();
-  const auto& name = lock.name();
-  if (!held.knows(name)) return false;
+namespace {
+
+// A lock of the name that is held with another token is on another store, or was given back since.
+bool is_held_further_up(named_lock& lock, const held_locks& held) {
+  const auto mine = [&](const holder& who) {
+    return !who.foreign && held.knows(lock.name(), who.token.value());
+  };
   try {
     const lock_status status = lock.status();
-    if (!status.holder || status.holder->foreign ||
-        !held.knows(name, status.holder->token.value())) {
-      return false;  // of the same name, but on another store; or given back since
-    }
+    return (status.holder && mine(*status.holder)) ||
+           std::any_of(status.holders.begin(), status.holders.end(), mine);
   } catch (const error&) {
     return false;  // the wait itself reports what is wrong with the store
   }
-  say(
-      fmt::format("this command runs under the lock {} already, and would wait for itself: take it "
-                  "once, or give the inner one another name",
-                  in_quotes(name)));
-  return true;
 }
 
-void say_busy(named_lock& lock) {
-  std::string who;
+// `'a' is busy: held by …`; nothing if it is free, as far as the store can tell.
+std::string busy_text(named_lock& lock) {
   try {
     const lock_status status = lock.status();
-    if (status.holder) who = ": " + describe(status);
+    if (status.holder)
+      return fmt::format("{} is busy: {}", in_quotes(lock.name()), describe(status));
   } catch (const std::exception&) {  // it was only to be helpful
   }
-  say(fmt::format("{} is busy{}", in_quotes(lock.name()), who));
+  return {};
+}
+
+}  // namespace
+
+bool waits_for_itself(lock_set& locks) {
+  const auto held = held_locks::of_this_process();
+  for (named_lock& one : locks.locks()) {
+    if (!held.knows(one.name()) || !is_held_further_up(one, held)) continue;
+    say(fmt::format(
+        "this command runs under the lock {} already, and would wait for itself: take it "
+        "once, or give the inner one another name",
+        in_quotes(one.name())));
+    return true;
+  }
+  return false;
+}
+
+void say_busy(lock_set& locks) {
+  bool said = false;
+  for (named_lock& one : locks.locks()) {
+    const std::string text = busy_text(one);
+    if (text.empty()) continue;
+    say(text);
+    said = true;
+  }
+  if (said) return;
+  const bool several = locks.locks().size() > 1;
+  say(fmt::format("{}{} {} busy", several ? "one of " : "", locks.names_in_quotes(),
+                  several ? "was" : "is"));
 }
 
 }  // namespace holdfast::cli

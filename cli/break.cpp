@@ -17,28 +17,36 @@ namespace {
 constexpr const char* examples = R"(Examples:
   holdfast status deploy                           # shows the token
   holdfast break deploy --token 1763197262000000
+  holdfast break encoders --token 1763197262000001   # one holder of several
+  holdfast break orders --format redisson          # what Java's forceUnlock() does
 
 The token says which hold you mean: if the lock has changed hands since you looked, nothing is
-done. The holder learns of it at its next renewal, up to a third of its TTL later; until then two
-may believe they hold the lock.
+done. Of a lock that several hold, the holder with that token loses its share. With --format it is
+a lock of Redisson that is taken from its holder: there is no token to tell holders apart. The
+holder learns of it at its next renewal, up to a third of its TTL later; until then two may believe
+they hold the lock.
 
-Exit codes: 0 broken, 1 not held with that token, 69 store unreachable, 77 store refused the
+Exit codes: 0 broken, 1 not held (with that token), 69 store unreachable, 77 store refused the
 credentials, 74 no answer came: it may have been broken, 64 usage.)";
 
 struct break_options {
   target_options target{};
   std::uint64_t token = 0;
+  lock_choice choice{};
 };
 
 int break_it(const break_options& options) {
   client store{options.target.store};
+  named_lock lock{store, options.target.name, options.choice};
   try {
-    store.break_lock(options.target.name, fencing_token{options.token});
-    return exit_code::ok;
+    if (lock.take_away(fencing_token{options.token})) return exit_code::ok;
   } catch (const error& problem) {
+    if (const auto hint = other_format_hint(problem, options.choice); !hint.empty()) {
+      return say_failure(errc::wrong_type, problem.what() + hint);
+    }
     if (problem.code() != make_error_code(errc::not_held)) throw;
   }
-  const lock_status now = store.status(options.target.name);
+  const lock_status now = lock.status();
   const std::string name = in_quotes(options.target.name);
   if (now.kind == lock_status::form::latch) {
     say(fmt::format("{} is {}; nothing was done", name, describe(now)));
@@ -62,9 +70,16 @@ void add_break(CLI::App& app, invocation& job) {
   auto options = std::make_shared<break_options>();
   CLI::App* verb = app.add_subcommand("break", "Take a lock away from its holder");
   add_name(*verb, options->target);
-  add_token(*verb, options->token)->required();
+  CLI::Option* const token = add_token(*verb, options->token);
+  add_format(*verb, options->choice)->excludes(token);
   verb->footer(examples);
-  verb->final_callback([options, &job] { job.verb = [options] { return break_it(*options); }; });
+  verb->final_callback([options, &job] {
+    if (options->token == 0 && options->choice.what == lock_choice::kind::mutex) {
+      throw CLI::ValidationError{
+          "--token", "is required: it says which hold you mean, and `holdfast status` shows it"};
+    }
+    job.verb = [options] { return break_it(*options); };
+  });
 }
 
 }  // namespace holdfast::cli

@@ -94,6 +94,14 @@ void add_name(CLI::App& verb, target_options& into) {
   add_store(verb, into.store);
 }
 
+void add_names(CLI::App& verb, std::vector<std::string>& into) {
+  verb.add_option("NAME,--name", into,
+                  "The lock's name: any bytes, up to 512 (--name=NAME if it starts with a dash). "
+                  "Several: all of these locks, or none")
+      ->required()
+      ->type_name("");
+}
+
 void add_store(CLI::App& verb, std::string& into) {
   verb.add_option(
           "--store", into,

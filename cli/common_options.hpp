@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/App.hpp>
 
@@ -38,6 +39,7 @@ struct ticket_options {
 
 // All of these keep a reference to what they fill in until the command line is parsed.
 void add_name(CLI::App& verb, target_options& into);
+void add_names(CLI::App& verb, std::vector<std::string>& into);
 void add_store(CLI::App& verb, std::string& into);
 void add_ttl(CLI::App& verb, std::chrono::milliseconds& into);
 void add_acquire(CLI::App& verb, acquire_options& into);

@@ -62,14 +62,16 @@ void guard_link::dismiss() noexcept {
   guard_ = 0;
 }
 
-void guard_link::start(guard_times times, const lease& held, bool foreground) {
+void guard_link::start(guard_times times, const std::vector<lease>& held, bool foreground) {
   started_ = true;
   guard_order order{.what = guard_order::kind::start,
                     .foreground = foreground,
-                    .token = held.token().value(),
                     .term_at_ns = times.term_at_ns,
                     .kill_at_ns = times.kill_at_ns};
-  held.owner().copy(order.owner.data(), order.owner.size());
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    order.holds.at(i).token = held[i].token().value();
+    held[i].owner().copy(order.holds[i].owner.data(), order.holds[i].owner.size());
+  }
   send(order);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <holdfast/lease.hpp>
 
@@ -33,7 +34,7 @@ class guard_link {
   [[nodiscard]] int fd() const noexcept { return fd_; }
   [[nodiscard]] pid_t pid() const noexcept { return guard_; }
 
-  void start(guard_times times, const lease& held, bool foreground);
+  void start(guard_times times, const std::vector<lease>& held, bool foreground);
   void extend(guard_times times);
   void lose(std::int64_t kill_at_ns);
 

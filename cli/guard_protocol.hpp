@@ -5,7 +5,15 @@
 #include <array>
 #include <cstdint>
 
+#include "lock_set.hpp"
+
 namespace holdfast::cli {
+
+// A lock that the command runs under.
+struct guarded_hold {
+  std::uint64_t token = 0;       ///< zero: it has none
+  std::array<char, 32> owner{};  ///< with which it can be given back
+};
 
 // Wrapper to guardian. Its end of the socket closing means: the wrapper is gone.
 struct guard_order {
@@ -16,11 +24,10 @@ struct guard_order {
     dismissed,  ///< the wrapper goes on by itself, and gives the lock back
   };
   kind what{};
-  bool foreground = false;       ///< give the command the terminal
-  std::uint64_t token = 0;       ///< for HOLDFAST_TOKEN
-  std::array<char, 32> owner{};  ///< with which the lock can be given back
-  std::int64_t term_at_ns = 0;   ///< CLOCK_BOOTTIME
+  bool foreground = false;      ///< give the command the terminal
+  std::int64_t term_at_ns = 0;  ///< CLOCK_BOOTTIME
   std::int64_t kill_at_ns = 0;
+  std::array<guarded_hold, locks_at_once_max> holds{};  ///< as many as the locks are named
 };
 
 // Guardian to wrapper.

@@ -20,7 +20,7 @@
 #include <holdfast/client.hpp>
 
 #include "exit_code.hpp"
-#include "held_locks.hpp"
+#include "lock_variables.hpp"
 #include "process_group.hpp"
 #include "say.hpp"
 #include "store_url.hpp"
@@ -139,8 +139,7 @@ void guardian::start(const guard_order& order) {
   }
   ::setpgid(child, child);  // the child does it as well: either may come first
   child_ = child;
-  token_ = order.token;
-  owner_.assign(order.owner.begin(), order.owner.end());
+  holds_ = order.holds;
 }
 
 // Between fork and exec, of a process without threads.
@@ -152,15 +151,10 @@ void guardian::exec_command(const guard_order& order, pid_t guard) const {
   // to kill when the lock is lost.
   tell(guard_report::kind::forked, ::getpid());
   if (order.foreground) tty_.lend(::getpid());
-  // Read first: it counts what is in HOLDFAST_LOCK so far.
-  const auto held = held_locks::of_this_process().with(command_.lock_name, order.token);
-  ::setenv(held_locks::variable, held.c_str(), 1);
-  ::setenv("HOLDFAST_LOCK", command_.lock_name.c_str(), 1);
-  if (order.token != 0) {
-    ::setenv("HOLDFAST_TOKEN", std::to_string(order.token).c_str(), 1);
-  } else {
-    ::unsetenv("HOLDFAST_TOKEN");  // the lock has none; one that is left over is another lock's
-  }
+  std::vector<told_lock> locks;
+  for (std::size_t i = 0; i < command_.lock_names.size(); ++i)
+    locks.push_back({command_.lock_names[i], order.holds.at(i).token});
+  set_lock_variables(locks);
   if (const char* const store = std::getenv("HOLDFAST_STORE");
       store != nullptr && !command_.keeps_password) {
     ::setenv("HOLDFAST_STORE", without_password(store).c_str(), 1);
@@ -227,17 +221,28 @@ void guardian::arm_timer() const {
 }
 
 // A client of its own: the wrapper's was made after the fork. Not tried for longer than a client's
-// own limits: after that the lock ends with its TTL.
+// own limits: after that the locks end with their TTL.
 void guardian::give_back() const noexcept {
   try {
     client store{command_.store};
-    named_lock lock{
-        store, command_.lock_name, command_.choice, {.ttl = release_ttl, .renew = false}};
-    lease held =
-        lock.adopt({.name = command_.lock_name, .owner = owner_, .token = fencing_token{token_}});
-    static_cast<void>(held.release());
+    for (std::size_t i = 0; i < command_.lock_names.size(); ++i)
+      give_back(store, i);
   } catch (const std::exception&) {
-    // It had ended before, or the store is away: nobody is left to be told.
+    // The store is away: nobody is left to be told.
+  }
+}
+
+void guardian::give_back(client& store, std::size_t which) const {
+  const auto& name = command_.lock_names[which];
+  const auto& hold = holds_.at(which);
+  try {
+    named_lock lock{store, name, command_.choice, {.ttl = release_ttl, .renew = false}};
+    lease held = lock.adopt({.name = name,
+                             .owner = std::string{hold.owner.begin(), hold.owner.end()},
+                             .token = fencing_token{hold.token}});
+    static_cast<void>(held.release());
+  } catch (const error& problem) {
+    if (problem.code() != make_error_code(errc::lease_lost)) throw;  // it had ended before
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@ namespace holdfast::cli {
 
 struct guarded_command {
   std::vector<std::string> argv{};
-  std::string lock_name{};
+  std::vector<std::string> lock_names{};
   lock_choice choice{};
   std::string store{};
   bool keeps_password = false;  ///< in its HOLDFAST_STORE
@@ -30,7 +31,7 @@ struct guarded_command {
 // somebody may signal it. It leads a process group of its own and ignores what terminals and
 // service managers send, so that it outlives its wrapper by as long as the killing takes.
 //
-// If the wrapper is gone and the command with it, it gives the lock back: nobody else is left who
+// If the wrapper is gone and the command with it, it gives the locks back: nobody else is left who
 // could, and the next holder need not wait for the TTL to end.
 //
 // It never decides that a lease is good, only when time is up: at the last deadline it was told,
@@ -51,6 +52,7 @@ class guardian {
   void act();
   void arm_timer() const;
   void give_back() const noexcept;
+  void give_back(client& store, std::size_t which) const;
   [[nodiscard]] bool finished();
   void tell(guard_report::kind what, int value = 0, int signal = 0) const;
 
@@ -68,8 +70,7 @@ class guardian {
   bool gone_ = false;      // nobody of the group is left
   bool survived_ = false;  // or somebody is, who cannot be killed
   bool dismissed_ = false;
-  std::uint64_t token_ = 0;
-  std::string owner_;
+  std::array<guarded_hold, locks_at_once_max> holds_{};  // as lock_names
 };
 
 }  // namespace holdfast::cli

@@ -39,7 +39,7 @@ held_locks held_locks::of_this_process() {
   std::uint64_t number = 0;
   if (name != nullptr && token != nullptr && read_number(token, 10, number) &&
       !all.knows(name, number)) {
-    all.entries_.push_back({hash_of(name), number});
+    all.add(name, number);
   }
   return all;
 }
@@ -70,12 +70,18 @@ bool held_locks::knows(std::string_view name, std::uint64_t token) const noexcep
                      });
 }
 
-std::string held_locks::with(std::string_view name, std::uint64_t token) const {
+void held_locks::add(std::string_view name, std::uint64_t token) {
+  entries_.push_back({hash_of(name), token});
+}
+
+std::string held_locks::text() const {
   std::string text;
-  const std::size_t skipped = entries_.size() < entries_max ? 0 : entries_.size() - entries_max + 1;
-  for (std::size_t i = skipped; i < entries_.size(); ++i)
-    text += fmt::format("{:016x}:{} ", entries_[i].name_hash, entries_[i].token);
-  return text + fmt::format("{:016x}:{}", hash_of(name), token);
+  const std::size_t skipped = entries_.size() <= entries_max ? 0 : entries_.size() - entries_max;
+  for (std::size_t i = skipped; i < entries_.size(); ++i) {
+    text += fmt::format("{}{:016x}:{}", text.empty() ? "" : " ", entries_[i].name_hash,
+                        entries_[i].token);
+  }
+  return text;
 }
 
 }  // namespace holdfast::cli

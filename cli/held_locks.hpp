@@ -26,8 +26,8 @@ class held_locks {
   [[nodiscard]] bool knows(std::string_view name) const noexcept;
   [[nodiscard]] bool knows(std::string_view name, std::uint64_t token) const noexcept;
 
-  // The variable's value for a command that runs under one more lock.
-  [[nodiscard]] std::string with(std::string_view name, std::uint64_t token) const;
+  void add(std::string_view name, std::uint64_t token);
+  [[nodiscard]] std::string text() const;  // the variable's value
 
  private:
   struct entry {

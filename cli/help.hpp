@@ -12,7 +12,7 @@ class help_formatter : public CLI::Formatter {
   // The parser never sees the command after `--`.
   std::string make_usage(const CLI::App* app, std::string name) const override {
     if (app->get_name() != "run") return CLI::Formatter::make_usage(app, name);
-    return "Usage: holdfast run NAME [OPTIONS] -- COMMAND [ARGS...]\n";
+    return "Usage: holdfast run NAME... [OPTIONS] -- COMMAND [ARGS...]\n";
   }
 
   // --name is another way to write NAME: listed as an option of its own it would look like one

@@ -73,26 +73,27 @@ int lock_it(const lock_verb_options& options, invocation& job) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error to clean up after
   const terminal tty;
   client store{options.target.store, settings_for(options.acquire)};
-  named_lock lock{store,
-                  options.target.name,
-                  lock_choice{},
-                  {.ttl = options.acquire.ttl, .renew = false, .label = options.acquire.label}};
+  lock_set lock{store,
+                {options.target.name},
+                lock_choice{},
+                {.ttl = options.acquire.ttl, .renew = false, .label = options.acquire.label}};
   if (waits_for_itself(lock)) return exit_code::usage;
   acquisition got = acquire(lock, options.acquire, signals);
   if (got.interrupted_by != 0) {
     if (is_from_keyboard(got.interrupted_by) && tty.ours()) job.dies_of = {got.interrupted_by};
     return exit_code::signal_base + got.interrupted_by;
   }
-  if (!got.lease) {
+  if (got.leases.empty()) {
     say_busy(lock);
     return options.acquire.busy_exit;
   }
-  if (!print(show(*got.lease, options.json))) {
+  lease& held = got.leases.front();
+  if (!print(show(held, options.json))) {
     // Nobody could ever release it.
-    static_cast<void>(got.lease->release());
+    static_cast<void>(held.release());
     return exit_code::io;
   }
-  static_cast<void>(got.lease->detach());
+  static_cast<void>(held.detach());
   return exit_code::ok;
 }
 

@@ -74,7 +74,7 @@ int usage_error(const CLI::Error& problem, const std::string& verb, const invoca
   std::string text = problem.what();
   if (verb == " run" && job.command.empty() &&
       problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    text = "what to run stands after --: holdfast run NAME [OPTIONS] -- COMMAND [ARGS...]";
+    text = "what to run stands after --: holdfast run NAME... [OPTIONS] -- COMMAND [ARGS...]";
   }
   if (text.starts_with("--name is")) text.replace(0, 6, "NAME");  // as the help calls it
   say(fmt::format("{} (see holdfast{} --help)", escape(without_urls(text)), verb));

@@ -35,6 +35,12 @@ any_lock open(client& store, const std::string& name, const lock_choice& choice,
 
 }  // namespace
 
+std::string other_format_hint(const error& problem, const lock_choice& choice) {
+  const bool wrong_type = problem.code() == make_error_code(errc::wrong_type);
+  if (!wrong_type || choice.what != kind::mutex) return {};
+  return " (if Java programs hold it through Redisson: --format redisson)";
+}
+
 named_lock::named_lock(client& store, const std::string& name, const lock_choice& choice,
                        lock_options how)
     : store_{store}, choice_{choice}, lock_{open(store, name, choice, std::move(how))} {}
@@ -64,6 +70,17 @@ lock_status named_lock::status() {
     return redisson::rread_write_lock{store_, name()}.status();
   }
   return store_.status(name());
+}
+
+bool named_lock::take_away(fencing_token token) {
+  if (auto* const redissons = std::get_if<redisson::rlock>(&lock_)) {
+    return redissons->force_unlock();
+  }
+  if (std::holds_alternative<redisson::rread_write_side>(lock_)) {
+    return redisson::rread_write_lock{store_, name()}.force_unlock();
+  }
+  store_.break_lock(name(), token);
+  return true;
 }
 
 }  // namespace holdfast::cli

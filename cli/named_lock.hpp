@@ -30,6 +30,10 @@ struct lock_choice {
   std::uint32_t there_are = 1;  ///< of permits
 };
 
+// What to try of a key that is not a lock of this kind, in parentheses; nothing if `problem` is
+// something else, or a format was chosen.
+[[nodiscard]] std::string other_format_hint(const error& problem, const lock_choice& choice);
+
 // As thread-safe as the locks are.
 class named_lock {
  public:
@@ -41,6 +45,11 @@ class named_lock {
                                                  const std::stop_token& stop);
   [[nodiscard]] lease adopt(const lease_ticket& ticket);
   [[nodiscard]] lock_status status();
+  // Takes it from its holder: a lock of Redisson from whoever has it, false if nobody does; any
+  // other only from the holder with the token, throws errc::not_held if there is none.
+  bool take_away(fencing_token token);
+  // Of a lock that was chosen to be one.
+  [[nodiscard]] const mutex& as_mutex() const { return std::get<mutex>(lock_); }
 
  private:
   client& store_;

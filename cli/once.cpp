@@ -8,6 +8,7 @@
 
 #include <holdfast/untrusted.hpp>
 
+#include "lock_set.hpp"
 #include "say.hpp"
 
 namespace holdfast::cli {
@@ -45,8 +46,9 @@ void done_mark::set(const std::string& label) {
   }
 }
 
-void hold_until(lease& held, std::chrono::steady_clock::time_point until, signal_queue& signals) {
-  while (held.held()) {
+void hold_until(std::vector<lease>& held, std::chrono::steady_clock::time_point until,
+                signal_queue& signals) {
+  while (lost_one(held) == nullptr) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     if (left <= std::chrono::milliseconds::zero()) return;
@@ -54,7 +56,8 @@ void hold_until(lease& held, std::chrono::steady_clock::time_point until, signal
     static_cast<void>(::poll(&signal, 1, static_cast<int>(std::min(left, look_every).count())));
     while (const auto number = signals.next()) {
       if (!ends_a_wait(*number)) continue;
-      static_cast<void>(held.detach());
+      for (auto& one : held)
+        static_cast<void>(one.detach());
       return;
     }
   }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include <holdfast/client.hpp>
 #include <holdfast/lease.hpp>
@@ -32,8 +33,9 @@ class done_mark {
   const std::string name_;
 };
 
-// Keeps the lock until then. A signal ends that sooner: the lock is left to expire then, and no
-// other is granted it before its TTL is over.
-void hold_until(lease& held, std::chrono::steady_clock::time_point until, signal_queue& signals);
+// Keeps the locks until then. A signal ends that sooner: they are left to expire then, and no other
+// is granted one before its TTL is over.
+void hold_until(std::vector<lease>& held, std::chrono::steady_clock::time_point until,
+                signal_queue& signals);
 
 }  // namespace holdfast::cli

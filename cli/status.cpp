@@ -88,7 +88,14 @@ int status(const status_options& options) {
     return exit_code::usage;
   }
   const std::string where = shown_store(options.store);
-  return one ? show_one(store, options, where) : show_matching(store, options, where);
+  try {
+    return one ? show_one(store, options, where) : show_matching(store, options, where);
+  } catch (const error& problem) {
+    if (const auto hint = other_format_hint(problem, options.choice); !hint.empty()) {
+      return say_failure(errc::wrong_type, problem.what() + hint);
+    }
+    throw;
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "store_url.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -70,6 +72,13 @@ std::string with_password(std::string_view url, std::string_view password) {
   const auto [scheme, user, rest] = take_apart(url);
   if (scheme.empty() || user.find(':') != std::string_view::npos) return std::string{url};
   return fmt::format("{}{}:{}@{}", scheme, user, encoded(password), rest);
+}
+
+bool looks_like_store(std::string_view text) {
+  constexpr std::array<std::string_view, 6> schemes{"redis://", "rediss://", "redlock://",
+                                                    "unix:/",   "local:",    "memory:"};
+  return std::any_of(schemes.begin(), schemes.end(),
+                     [&](std::string_view one) { return text.starts_with(one); });
 }
 
 std::string read_password(const std::string& option, const std::string& path) {

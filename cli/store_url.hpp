@@ -19,4 +19,7 @@ namespace holdfast::cli {
 // The first line of a file. Throws CLI::ValidationError that names `option`.
 [[nodiscard]] std::string read_password(const std::string& option, const std::string& path);
 
+// Whether text that was given for something else is a store's URL, which may hold a password.
+[[nodiscard]] bool looks_like_store(std::string_view text);
+
 }  // namespace holdfast::cli

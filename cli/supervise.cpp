@@ -8,9 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <deque>
 #include <stop_token>
 #include <system_error>
 
+#include "lock_set.hpp"
 #include "process_group.hpp"
 
 namespace holdfast::cli {
@@ -25,11 +27,16 @@ constexpr std::int64_t moved_ns = ms_ns;
 // For processes that are slow to die inside the kernel.
 constexpr int after_kill_ms = 2'000;
 
+struct tell_of_loss {
+  int event;
+  void operator()() const { ::eventfd_write(event, 1); }
+};
+
 class supervisor {
  public:
-  supervisor(const lease& held, const hold_timing& timing, guard_link& guard, signal_queue& signals,
-             terminal& tty)
-      : lease_{held},
+  supervisor(const std::vector<lease>& held, const hold_timing& timing, guard_link& guard,
+             signal_queue& signals, terminal& tty)
+      : leases_{held},
         timing_{timing},
         guard_{guard},
         signals_{signals},
@@ -42,11 +49,13 @@ class supervisor {
   ~supervisor() { ::close(loss_event_); }
 
   command_end run() {
-    const std::stop_callback on_loss{lease_.lost(), [this] { ::eventfd_write(loss_event_, 1); }};
+    std::deque<std::stop_callback<tell_of_loss>> on_loss;  // they cannot be moved
+    for (const auto& one : leases_)
+      on_loss.emplace_back(one.lost(), tell_of_loss{loss_event_});
     const bool foreground = tty_.lend_at_start();
     if (foreground) tty_.note_loan();
     times_ = current_times();
-    guard_.start(times_, lease_, foreground);
+    guard_.start(times_, leases_, foreground);
     while (!over()) {
       wait_for_something();
       while (const auto report = guard_.next())
@@ -67,7 +76,7 @@ class supervisor {
   // The clock is read first: a pause in between makes the deadline earlier, never later.
   [[nodiscard]] guard_times current_times() const {
     const std::int64_t now = boottime_ns();
-    const std::int64_t term_at = now + lease_.remaining().count();
+    const std::int64_t term_at = now + remaining(leases_).count();
     return {term_at, term_at + timing_.grace_ns};
   }
 
@@ -115,7 +124,7 @@ class supervisor {
   }
 
   void keep_time() {
-    if (!end_.lost && !lease_.held()) {
+    if (!end_.lost && lost_one(leases_) != nullptr) {
       lose(std::min(boottime_ns() + timing_.grace_ns, times_.kill_at_ns));
       guard_.lose(kill_at_ns_);
     }
@@ -173,7 +182,7 @@ class supervisor {
     signal_group(group_, SIGCONT);
   }
 
-  const lease& lease_;
+  const std::vector<lease>& leases_;
   const hold_timing& timing_;
   guard_link& guard_;
   signal_queue& signals_;
@@ -200,7 +209,7 @@ hold_timing::hold_timing(std::chrono::milliseconds ttl_of_lease) noexcept
       tick_ms{
           static_cast<int>(std::clamp<std::int64_t>(ttl.count() / 10, tick_ms_min, tick_ms_max))} {}
 
-command_end supervise(const lease& held, const hold_timing& timing, guard_link& guard,
+command_end supervise(const std::vector<lease>& held, const hold_timing& timing, guard_link& guard,
                       signal_queue& signals, terminal& tty) {
   return supervisor{held, timing, guard, signals, tty}.run();
 }

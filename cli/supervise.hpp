@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <holdfast/lease.hpp>
 
@@ -29,14 +30,14 @@ struct command_end {
   int signal = 0;              ///< the signal that ended it, zero if none did
   bool had_terminal = false;   ///< Ctrl-C reached the command, and not this process
   bool was_told = false;       ///< that signal came to this process, and was passed on
-  bool lost = false;           ///< the lease was lost, or its time was up for the guardian
+  bool lost = false;           ///< a lease was lost, or its time was up for the guardian
   bool guardian_died = false;  ///< the command was killed for want of a guardian
   bool survived = false;       ///< somebody of the group could not be killed
 };
 
-// Starts the command and returns when it has ended; if the lease was lost, when its whole group
+// Starts the command and returns when it has ended; if a lease was lost, when its whole group
 // has. Needs SIGTTOU ignored.
-[[nodiscard]] command_end supervise(const lease& held, const hold_timing& timing, guard_link& guard,
-                                    signal_queue& signals, terminal& tty);
+[[nodiscard]] command_end supervise(const std::vector<lease>& held, const hold_timing& timing,
+                                    guard_link& guard, signal_queue& signals, terminal& tty);
 
 }  // namespace holdfast::cli

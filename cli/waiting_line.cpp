@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -38,9 +39,15 @@ std::string fit(std::string text) {
   return text;
 }
 
+bool is_this_process(const holder& who) {
+  if (who.foreign || who.pid != ::getpid()) return false;
+  std::array<char, 256> host{};
+  return ::gethostname(host.data(), host.size() - 1) == 0 && who.host == host.data();
+}
+
 }  // namespace
 
-waiting_line::waiting_line(named_lock& lock) : lock_{lock}, rewrites_{terminal_rewrites()} {
+waiting_line::waiting_line(lock_set& locks) : locks_{locks}, rewrites_{terminal_rewrites()} {
   thread_ = std::jthread{[this](const std::stop_token& stop) { run(stop); }};
 }
 
@@ -65,13 +72,17 @@ void waiting_line::run(const std::stop_token& stop) {
 
 std::pair<waiting_line::kind, std::string> waiting_line::look() {
   try {
-    const lock_status status = lock_.status();
-    if (!status.holder) return {};
-    return {kind::held,
-            fmt::format("waiting for {}: {}", in_quotes(lock_.name()), describe(status))};
+    for (named_lock& one : locks_.locks()) {
+      const lock_status status = one.status();
+      // Of several, some may be held for this wait already.
+      if (!status.holder || is_this_process(*status.holder)) continue;
+      return {kind::held,
+              fmt::format("waiting for {}: {}", in_quotes(one.name()), describe(status))};
+    }
+    return {};
   } catch (const error& problem) {
     return {kind::away,
-            fmt::format("waiting for {}: {}", in_quotes(lock_.name()), escape(problem.what()))};
+            fmt::format("waiting for {}: {}", locks_.names_in_quotes(), escape(problem.what()))};
   } catch (const std::exception&) {  // it was only to be helpful
     return {};
   }

@@ -7,17 +7,19 @@
 #include <thread>
 #include <utility>
 
-#include "named_lock.hpp"
+#include "lock_set.hpp"
 
 namespace holdfast::cli {
 
-// Says on stderr who holds the lock, or that the store is away, from a thread of its own. On a
+// Says on stderr who holds the lock (of several, the first that another has), or that the store is
+// away, from a thread of its own. On a
 // terminal anew every few seconds, and wipes the line when destroyed; elsewhere each of the two
 // once. Says nothing for the first moment: most waits are short.
-// Asks the store once per update, beside the wait itself, which keeps its place in the queue.
+// Asks the store once per update and lock, beside the wait itself, which keeps its place in the
+// queue.
 class waiting_line {
  public:
-  explicit waiting_line(named_lock& lock);
+  explicit waiting_line(lock_set& locks);
   waiting_line(const waiting_line&) = delete;
   waiting_line& operator=(const waiting_line&) = delete;
   ~waiting_line();
@@ -29,7 +31,7 @@ class waiting_line {
   void show(kind what, const std::string& text);
 
   // Constant after construction.
-  named_lock& lock_;
+  lock_set& locks_;
   const bool rewrites_;  // the terminal can go back to the start of a line and clear it
 
   bool shown_ = false;

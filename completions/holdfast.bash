@@ -69,7 +69,7 @@ _holdfast() {
     renew) words='--store --password-file --owner --token --ttl --help' ;;
     unlock) words='--store --password-file --owner --token --help' ;;
     status) words='--store --password-file --format --json --help' ;;
-    break) words='--store --password-file --token --help' ;;
+    break) words='--store --password-file --token --format --help' ;;
     local)
       if ((COMP_CWORD == 2)); then
         words='status stop --help'

@@ -64,6 +64,27 @@ TEST_F(CliKinds, GuardianGivesBackWhatAKilledWrapperHeld) {
   EXPECT_TRUE(eventually([&] { return is_free("a"); })) << "long before its TTL";
 }
 
+// The inner one would wait for a writer that waits for the outer one, or for permits that the outer
+// one has.
+TEST_F(CliKinds, RunUnderOneOfManyHoldersThatWouldWaitForItselfIsRefused) {
+  const std::vector<std::vector<std::string>> kinds{{"--shared"}, {"--permits", "1/3"}};
+  for (const auto& kind : kinds) {
+    child_process first{held(kind)};
+    ASSERT_FALSE(ready_numbers(first).empty()) << first.stderr_text();
+    auto args = std::vector<std::string>{"run", "a", kind.front()};
+    if (kind.size() > 1) args.push_back(kind.back());
+    std::vector<std::string> inner{HOLDFAST_BINARY};
+    inner.insert(inner.end(), args.begin(), args.end());
+    args.push_back("--");
+    args.insert(args.end(), inner.begin(), inner.end());
+    args.insert(args.end(), {"--", "true"});
+    const auto refused = run(args);
+    EXPECT_EQ(refused.exit, exited(64)) << refused.err;
+    EXPECT_TRUE(contains(refused.err, "would wait for itself")) << refused.err;
+    end(first);
+  }
+}
+
 TEST_F(CliKinds, NonsenseIsRefused) {
   for (const char* permits : {"", "1", "0/3", "4/3", "1/x", "1/3/5", "-1/3"}) {
     const auto refused = tried({"--permits", permits});

@@ -34,6 +34,14 @@ TEST(CliRedlock, NewSetIsInitialisedAndThenRuns) {
   EXPECT_EQ(set.holding("report"), 0U) << "given back on every node before it ended";
 }
 
+TEST(CliRedlock, SeveralLocksAreHeldOnAQuorum) {
+  redlock_nodes set{3};
+  const auto ran = on(set, {"run", "b", "a", "--", HOLDFAST_BINARY, "status", "--json"});
+  EXPECT_EQ(ran.exit, exited(0)) << ran.err;
+  EXPECT_EQ(nlohmann::json::parse(ran.out).size(), 2U) << ran.out;
+  EXPECT_EQ(set.holding("a") + set.holding("b"), 0U);
+}
+
 TEST(CliRedlock, InitNeedsEveryNodeAndSkipsTheirWaits) {
   redlock_nodes set{3};
   set[0].kill9();

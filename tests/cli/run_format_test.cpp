@@ -1,6 +1,8 @@
 // `holdfast run --format`: locks in the layout of Redisson.
 #include <csignal>
 
+#include <nlohmann/json.hpp>
+
 #include "cli_test.hpp"
 
 namespace holdfast::test {
@@ -32,6 +34,51 @@ TEST_F(CliFormat, BusyLockOfJavaIsShownByItsField) {
   const auto status = run({"status", "a", "--format", "redisson"});
   EXPECT_EQ(status.exit, exited(0));
   EXPECT_TRUE(contains(status.out, java)) << status.out;
+}
+
+TEST_F(CliFormat, StatusCountsTheHolder) {
+  java_holds("a");
+  const auto shown = run({"status", "a", "--format", "redisson", "--json"});
+  const auto json = nlohmann::json::parse(shown.out);
+  EXPECT_EQ(json.at("holding"), 1);
+  EXPECT_EQ(json.at("holders").at(0), json.at("holder"));
+  EXPECT_EQ(json.at("holder").at("value"), java);
+}
+
+TEST_F(CliFormat, BreakTakesItFromWhoeverHasIt) {
+  for (const std::string format : {"redisson", "redisson-fenced", "redisson-fair"}) {
+    java_holds("a");
+    const auto broken = run({"break", "a", "--format", format});
+    EXPECT_EQ(broken.exit, exited(0)) << broken.err;
+    EXPECT_TRUE(is_free("a"));
+    const auto free = run({"break", "a", "--format", format});
+    EXPECT_EQ(free.exit, exited(1));
+    EXPECT_TRUE(contains(free.err, "is free")) << free.err;
+  }
+}
+
+TEST_F(CliFormat, BreakStopsTheCommandThatRunsUnderIt) {
+  child_process wrapper{holdfast({"run", "a", "--format", "redisson", "--ttl", "6s", "--", "sh",
+                                  "-c", "echo ready $$ go; exec sleep 600"})};
+  ASSERT_FALSE(ready_numbers(wrapper).empty()) << wrapper.stderr_text();
+  EXPECT_EQ(run({"break", "a", "--format", "redisson"}).exit, exited(0));
+  EXPECT_EQ(wrapper.wait_exit(), exited(76));
+}
+
+TEST_F(CliFormat, RedissonsLockIsBrokenOnlyWhereThatIsAskedFor) {
+  java_holds("a");
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"break", "a", "--token", "5"}, {"status", "a"}}) {
+    const auto result = run(args);
+    EXPECT_EQ(result.exit, exited(69));
+    EXPECT_TRUE(contains(result.err, "--format redisson")) << result.err;
+  }
+  EXPECT_EQ(run({"break", "a"}).exit, exited(64));
+  EXPECT_EQ(run({"break", "a", "--format", "redisson", "--token", "5"}).exit, exited(64));
+  EXPECT_FALSE(is_free("a"));
+  EXPECT_EQ(server_.command({"SET", "b", "text"}), "OK");
+  EXPECT_EQ(run({"break", "b", "--format", "redisson"}).exit, exited(69));
+  EXPECT_FALSE(is_free("b")) << "another client's lock";
 }
 
 TEST_F(CliFormat, LockWithoutTokensSetsNone) {

@@ -157,6 +157,20 @@ TEST_F(CliStatus, ShowsReadersAndWriters) {
   EXPECT_EQ(status_json("config").at("kind"), "shared_mutex");
 }
 
+TEST_F(CliStatus, BreakTakesOneReadersShare) {
+  client c{server_.url()};
+  client other{server_.url()};
+  auto one = c.shared_mutex("config").acquire_shared();
+  auto two = other.shared_mutex("config").acquire_shared();
+  EXPECT_EQ(run({"break", "config", "--token", to_string(one.token())}).exit, exited(0));
+  EXPECT_EQ(status_json("config").at("holding"), 1);
+  EXPECT_EQ(one.release().error().code, errc::lease_lost);
+  EXPECT_TRUE(two.release());
+  auto writes = c.shared_mutex("config").acquire();
+  EXPECT_EQ(run({"break", "config", "--token", to_string(writes.token())}).exit, exited(0));
+  EXPECT_EQ(writes.release().error().code, errc::lease_lost);
+}
+
 TEST_F(CliStatus, BreakComparesTheToken) {
   lock("a", "x");
   const auto token = status_json("a").at("holder").at("token").get<std::uint64_t>();

@@ -69,7 +69,8 @@ struct result {
 
 [[nodiscard]] std::string table(const std::vector<result>& all);
 [[nodiscard]] std::string json(const std::vector<result>& all);
-[[nodiscard]] std::string picture(const std::vector<result>& all);  // SVG
+[[nodiscard]] std::vector<result> read_json(const std::string& path);  // what json() wrote
+[[nodiscard]] std::string picture(const std::vector<result>& all);     // SVG
 
 // The cases, one file for each kind.
 [[nodiscard]] std::vector<bench_case> uncontended_cases(const servers& at);

@@ -1,6 +1,7 @@
 // Runs the benchmarks: us and a baseline, in the same run, on servers of its own.
 //
 //   holdfast_bench [--quick] [--json FILE] [--svg FILE] [CASE…]
+//   holdfast_bench --from FILE --svg FILE
 #include <cstdio>
 #include <fstream>
 
@@ -9,20 +10,11 @@
 #include "bench.hpp"
 #include "support/redis_server.hpp"
 
-int main(int argc, char** argv) {
-  using namespace holdfast::bench;
-  CLI::App app{"Measures Holdfast beside a baseline in the same run."};
-  bool quick = false;
-  std::string json_file;
-  std::string svg_file;
-  std::vector<std::string> wanted;
-  app.add_flag("--quick", quick, "Fewer and shorter rounds: under two minutes");
-  app.add_option("--json", json_file, "Write the results there, too");
-  app.add_option("--svg", svg_file, "Draw the results there");
-  app.add_option("CASE", wanted, "Only cases whose names begin so");
-  CLI11_PARSE(app, argc, argv);
+namespace holdfast::bench {
+namespace {
 
-  const holdfast::test::redis_server server{{.tcp = true}};
+std::vector<result> measured(const std::vector<std::string>& wanted, bool quick) {
+  const test::redis_server server{{.tcp = true}};
   servers at;
   at.port = server.port();
   at.socket_path = server.socket_path();
@@ -40,6 +32,28 @@ int main(int argc, char** argv) {
                         });
     if (chosen) results.push_back(measure(one, how));
   }
+  return results;
+}
+
+}  // namespace
+}  // namespace holdfast::bench
+
+int main(int argc, char** argv) {
+  using namespace holdfast::bench;
+  CLI::App app{"Measures Holdfast beside a baseline in the same run."};
+  bool quick = false;
+  std::string json_file;
+  std::string svg_file;
+  std::string from_file;
+  std::vector<std::string> wanted;
+  app.add_flag("--quick", quick, "Fewer and shorter rounds: under two minutes");
+  app.add_option("--json", json_file, "Write the results there, too");
+  app.add_option("--svg", svg_file, "Draw the results there");
+  app.add_option("--from", from_file, "Measure nothing: show what --json wrote earlier");
+  app.add_option("CASE", wanted, "Only cases whose names begin so");
+  CLI11_PARSE(app, argc, argv);
+
+  const auto results = from_file.empty() ? measured(wanted, quick) : read_json(from_file);
   std::fputs(table(results).c_str(), stdout);
   if (!json_file.empty()) std::ofstream{json_file} << json(results);
   if (!svg_file.empty()) std::ofstream{svg_file} << picture(results);

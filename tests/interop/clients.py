@@ -8,6 +8,10 @@ class Client:
     name: str
     toolchain: str
     arguments: tuple = ()
+    # Where its version is said: a file here, and a pattern. Only those that have one are compared in
+    # speed; one of each client is enough.
+    pinned: tuple = ()
+    shown: str = ""  # what people call it, if that is not its name here
     ours: str = "mutex"  # what of Holdfast's shares its lock
     prefix: str = ""  # what it puts before a lock's name
     renews: bool = False  # by itself, until it unlocks
@@ -33,7 +37,9 @@ class Client:
 
 
 CLIENTS = (
-    Client("redisson", "java", ("lock",), ours="rlock", renews=True, notifies=True, reenters=True),
+    Client("redisson", "java", ("lock",),
+           ("redisson/pom.xml", r"<artifactId>redisson</artifactId>\s*<version>([^<]+)"),
+           "Redisson", ours="rlock", renews=True, notifies=True, reenters=True),
     Client("redisson-fenced", "java", ("fenced",), ours="rfenced", renews=True, notifies=True,
            counts_tokens=True),
     Client("redisson-fair", "java", ("fair",), ours="rfair", renews=True, notifies=True,
@@ -43,13 +49,19 @@ CLIENTS = (
     Client("redisson-permits", "java", ("permits",), ours="permits", notifies=True),
     Client("redisson-semaphore", "java", ("semaphore",), ours="rsemaphore", leases=False),
     Client("redisson-latch", "java", ("latch",), ours="rlatch", locks=False, leases=False),
-    Client("redsync", "go", ("redsync",), votes=True),
-    Client("redislock", "go", ("redislock",)),
-    Client("rueidislock", "go", ("rueidislock",), prefix="mutex:0:", renews=True, extends=False),
-    Client("redlock", "node", ("redlock",), votes=True),
-    Client("redis-semaphore", "node", ("redis-semaphore",), prefix="mutex:", renews=True,
+    Client("redsync", "go", ("redsync",), ("go/go.mod", r"redsync/v4 v(\S+)"), votes=True),
+    Client("redislock", "go", ("redislock",), ("go/go.mod", r"bsm/redislock v(\S+)"),
+           "bsm/redislock"),
+    Client("rueidislock", "go", ("rueidislock",), ("go/go.mod", r"redis/rueidis v(\S+)"),
+           prefix="mutex:0:", renews=True, extends=False),
+    Client("redlock", "node", ("redlock",), ("node/package.json", r'"redlock": "([^"]+)'),
+           "node-redlock", votes=True),
+    Client("redis-semaphore", "node", ("redis-semaphore",),
+           ("node/package.json", r'"redis-semaphore": "([^"]+)'), prefix="mutex:", renews=True,
            extends=False, tells_loss=False, votes=True),
-    Client("redlock-universal", "node", ("redlock-universal",), votes=True),
-    Client("redis-py", "python", ("redis-py",)),
-    Client("rslock", "rust", ("rslock",), tells_loss=False, votes=True),
+    Client("redlock-universal", "node", ("redlock-universal",),
+           ("node/package.json", r'"redlock-universal": "([^"]+)'), votes=True),
+    Client("redis-py", "python", ("redis-py",), ("python/requirements.txt", r"redis==(\S+)")),
+    Client("rslock", "rust", ("rslock",), ("rust/Cargo.toml", r'rslock = \{ version = "=([^"]+)'),
+           tells_loss=False, votes=True),
 )

@@ -37,9 +37,13 @@ class Report:
             print("FAILED " + one)
         for client, why in self.missing.items():
             print(f"not run: {client}: {why}")
+        if self.cells or self.missing:
+            self.count()
+        return 1 if self.failures or self.missing and not allow_missing else 0
+
+    def count(self):
         done = sum(1 for what in self.cells.values() if what == "ok")
         print(f"{done} ok, {len(self.failures)} failed, {len(self.missing)} clients not run")
-        return 1 if self.failures or self.missing and not allow_missing else 0
 
     def show(self):
         columns = [one for one in COLUMNS if any(column == one for _, column in self.cells)]

@@ -22,6 +22,7 @@ import (
 )
 
 const retry = 10 * time.Millisecond
+const raceWait = 10 * time.Second
 
 type locker interface {
 	// False: another has it.
@@ -243,6 +244,30 @@ func bench(with locker, name string, turns int) (string, error) {
 	return fmt.Sprintf("ok %.1f", float64(time.Since(began).Microseconds())/float64(turns)), nil
 }
 
+func race(with locker, name string, seconds float64, pause time.Duration) (string, error) {
+	until := time.Now().Add(time.Duration(seconds * float64(time.Second)))
+	done := 0
+	var slowest time.Duration
+	for time.Now().Before(until) {
+		asked := time.Now()
+		got, err := with.lock(name, 30*time.Second, raceWait, false)
+		if err != nil {
+			return "", err
+		}
+		slowest = max(slowest, time.Since(asked))
+		if !got {
+			continue
+		}
+		time.Sleep(pause)
+		if _, err := with.unlock(); err != nil {
+			return "", err
+		}
+		time.Sleep(pause)
+		done++
+	}
+	return fmt.Sprintf("ok %d %d", done, slowest.Microseconds()), nil
+}
+
 func answer(with locker, words []string) (string, error) {
 	switch words[0] {
 	case "lock":
@@ -261,6 +286,9 @@ func answer(with locker, words []string) (string, error) {
 	case "bench":
 		turns, _ := strconv.Atoi(words[2])
 		return bench(with, words[1], turns)
+	case "race":
+		seconds, _ := strconv.ParseFloat(words[2], 64)
+		return race(with, words[1], seconds, milliseconds(words[3]))
 	}
 	return "error no such verb", nil
 }

@@ -14,6 +14,7 @@ const servers = process.argv[3].split(",").map((one) => {
 servers.forEach((one) => one.on("error", () => {}));
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const retryMs = 10;
+const raceWaitMs = 10000;
 
 // Each has lock(name, ttl, wait, renew), which is true or false, unlock() and extend(ttl).
 const lockers = {
@@ -64,7 +65,7 @@ const lockers = {
         lost = false;
         const options = {
           lockTimeout: ttl,
-          acquireTimeout: Math.max(wait, 1),
+          acquireTimeout: wait || 1000, // one attempt may take its time
           acquireAttemptsLimit: wait > 0 ? Number.POSITIVE_INFINITY : 1,
           retryInterval: retryMs,
           onLockLost: () => {
@@ -154,6 +155,24 @@ async function bench(locker, name, turns) {
   return `ok ${(Number(process.hrtime.bigint() - began) / 1000 / turns).toFixed(1)}`;
 }
 
+async function race(locker, name, seconds, pauseMs) {
+  const until = Date.now() + seconds * 1000;
+  let done = 0;
+  let slowest = 0n;
+  while (Date.now() < until) {
+    const asked = process.hrtime.bigint();
+    const got = await locker.lock(name, 30000, raceWaitMs, false);
+    const took = process.hrtime.bigint() - asked;
+    if (took > slowest) slowest = took;
+    if (!got) continue;
+    await pause(pauseMs);
+    await locker.unlock();
+    await pause(pauseMs);
+    ++done;
+  }
+  return `ok ${done} ${slowest / 1000n}`;
+}
+
 async function answer(locker, words) {
   switch (words[0]) {
     case "lock": {
@@ -169,6 +188,8 @@ async function answer(locker, words) {
       return count(locker, words.slice(1));
     case "bench":
       return bench(locker, words[1], Number(words[2]));
+    case "race":
+      return race(locker, words[1], Number(words[2]), Number(words[3]));
     default:
       return "error no such verb";
   }

@@ -11,6 +11,9 @@ import redis
 from redis.exceptions import LockError
 
 
+RACE_WAIT_MS = 10000
+
+
 class Locker:
     def __init__(self, server):
         host, port = server.split(":")
@@ -75,6 +78,22 @@ def bench(locker, name, turns):
     return f"ok {(time.monotonic() - began) * 1e6 / turns:.1f}"
 
 
+def race(locker, name, seconds, pause):
+    until = time.monotonic() + seconds
+    done, slowest = 0, 0.0
+    while time.monotonic() < until:
+        asked = time.monotonic()
+        got = locker.lock(name, 30000, RACE_WAIT_MS)
+        slowest = max(slowest, time.monotonic() - asked)
+        if not got:
+            continue
+        time.sleep(pause)
+        locker.unlock()
+        time.sleep(pause)
+        done += 1
+    return f"ok {done} {slowest * 1e6:.0f}"
+
+
 def answer(locker, words):
     verb = words[0]
     if verb == "lock":  # NAME TTL WAIT RENEW
@@ -89,6 +108,8 @@ def answer(locker, words):
                      float(words[5]), *words[6:9])
     if verb == "bench":
         return bench(locker, words[1], int(words[2]))
+    if verb == "race":
+        return race(locker, words[1], float(words[2]), float(words[3]) / 1000)
     return "error no such verb"
 
 

@@ -20,6 +20,7 @@ import org.redisson.config.Config;
 
 /** All commands run on one thread, which is the owner of what it locks. */
 public final class Adapter {
+  private static final long RACE_WAIT_MS = 10000;
   private final RedissonClient client;
   private final String kind;
   private final boolean fenced;
@@ -217,6 +218,25 @@ public final class Adapter {
     }
   }
 
+  private String race(String name, double seconds, long pause) throws Exception {
+    long until = System.nanoTime() + (long) (seconds * 1e9);
+    long done = 0;
+    long slowest = 0;
+    while (System.nanoTime() < until) {
+      long asked = System.nanoTime();
+      boolean got = lock(name, 30000, RACE_WAIT_MS, !permits && !counts).startsWith("ok");
+      slowest = Math.max(slowest, System.nanoTime() - asked);
+      if (!got) {
+        continue;
+      }
+      Thread.sleep(pause);
+      unlock();
+      Thread.sleep(pause);
+      ++done;
+    }
+    return "ok " + done + " " + slowest / 1000;
+  }
+
   private String answer(String[] words) throws Exception {
     switch (words[0]) {
       case "set":
@@ -254,6 +274,8 @@ public final class Adapter {
         return count(words);
       case "bench":
         return bench(words[1], Long.parseLong(words[2]));
+      case "race":
+        return race(words[1], Double.parseDouble(words[2]), Long.parseLong(words[3]));
       default:
         return "error no such verb";
     }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -22,6 +23,8 @@ namespace {
 using holdfast::lease;
 using std::chrono::milliseconds;
 using words = std::vector<std::string>;
+
+constexpr std::chrono::seconds race_wait{10};
 
 class locker {
  public:
@@ -79,7 +82,16 @@ class locker {
     }
     if (verb == "read" || verb == "downgrade" || verb == "watch") return read_write(given);
     if (verb == "count") return count(given);
-    if (verb == "bench") return bench(given.at(1), std::stoi(given.at(2)));
+    if (verb == "bench" || verb == "bench-sent") {
+      return timed(given.at(1), [&](auto lock) {
+        return bench(std::move(lock), std::stoi(given.at(2)), verb == "bench");
+      });
+    }
+    if (verb == "race") {
+      const std::chrono::duration<double> most{std::stod(given.at(2))};
+      const auto pause = ms(given.at(3));
+      return timed(given.at(1), [&](auto lock) { return race(std::move(lock), most, pause); });
+    }
     return "error no such verb";
   }
 
@@ -211,37 +223,44 @@ class locker {
 
   // As a program uses it: what the lock is called is said once.
   template <class Lock>
-  static std::string bench(Lock lock, int turns) {
+  static std::string bench(Lock lock, int turns, bool awaits_release) {
     const auto began = std::chrono::steady_clock::now();
     for (int i = 0; i < turns; ++i) {
-      if (!lock.try_acquire(milliseconds{1000})) return "error the lock was not free";
+      auto mine = lock.try_acquire(milliseconds{1000});
+      if (!mine) return "error the lock was not free";
+      if (awaits_release && !mine->release()) return "error the lock was lost";
     }
-    return each(began, turns);
-  }
-  static std::string each(std::chrono::steady_clock::time_point began, int turns) {
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - began;
     return "ok " + std::to_string(took.count() / turns);
   }
 
-  std::string bench_semaphore(const std::string& name, int turns) {
-    holdfast::redisson::rsemaphore slots{client_, name};
-    slots.try_set_permits(1);
-    const auto began = std::chrono::steady_clock::now();
-    for (int i = 0; i < turns; ++i) {
-      if (!slots.try_acquire()) return "error the permit was not free";
-      slots.release();
+  template <class Lock>
+  static std::string race(Lock lock, std::chrono::duration<double> most, milliseconds pause) {
+    using clock = std::chrono::steady_clock;
+    const auto until = clock::now() + most;
+    long done = 0;
+    clock::duration slowest{};
+    while (clock::now() < until) {
+      const auto asked = clock::now();
+      auto mine = lock.try_acquire(race_wait);
+      slowest = std::max(slowest, clock::now() - asked);
+      if (!mine) continue;
+      std::this_thread::sleep_for(pause);
+      if (!mine->release()) return "error the lock was lost";
+      std::this_thread::sleep_for(pause);
+      ++done;
     }
-    return each(began, turns);
+    const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(slowest);
+    return "ok " + std::to_string(done) + " " + std::to_string(microseconds.count());
   }
 
-  std::string bench(const std::string& name, int turns) {
-    if (kind_ == "rsemaphore") return bench_semaphore(name, turns);
-    if (kind_ == "mutex") return bench(client_.mutex(name), turns);
+  std::string timed(const std::string& name, const auto& with) {
+    if (kind_ == "mutex") return with(client_.mutex(name));
     if (kind_ == "permits") {
-      return bench(holdfast::redisson::rpermit_expirable_semaphore{client_, name, 1}, turns);
+      return with(holdfast::redisson::rpermit_expirable_semaphore{client_, name, 1});
     }
-    if (kind_ == "rwrite") return bench(read_write_lock(name).write_lock(), turns);
-    return bench(rlock(name), turns);
+    if (kind_ == "rwrite") return with(read_write_lock(name).write_lock());
+    return with(rlock(name));
   }
 
   const std::string kind_;

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, Write};
 use std::time::{Duration, Instant};
 
 const RETRY: Duration = Duration::from_millis(10);
+const RACE_WAIT: Duration = Duration::from_secs(10);
 
 struct Locker {
     manager: LockManager,
@@ -88,6 +89,24 @@ impl Locker {
                     self.unlock().await;
                 }
                 Ok(format!("ok {:.1}", began.elapsed().as_micros() as f64 / f64::from(turns)))
+            }
+            "race" => {
+                let until = Instant::now() + Duration::from_secs_f64(words[2].parse()?);
+                let pause = milliseconds(words[3]);
+                let (mut done, mut slowest) = (0, Duration::ZERO);
+                while Instant::now() < until {
+                    let asked = Instant::now();
+                    let got = self.lock(words[1], Duration::from_secs(30), RACE_WAIT).await?;
+                    slowest = slowest.max(asked.elapsed());
+                    if !got {
+                        continue;
+                    }
+                    tokio::time::sleep(pause).await;
+                    self.unlock().await;
+                    tokio::time::sleep(pause).await;
+                    done += 1;
+                }
+                Ok(format!("ok {done} {}", slowest.as_micros()))
             }
             _ => Ok("error no such verb".to_string()),
         }

@@ -70,6 +70,7 @@ void guard_link::start(guard_times times, const std::vector<lease>& held, bool f
                     .kill_at_ns = times.kill_at_ns};
   for (std::size_t i = 0; i < held.size(); ++i) {
     order.holds.at(i).token = held[i].token().value();
+    order.holds[i].told_token = told_token_.value_or(held[i].token()).value();
     held[i].owner().copy(order.holds[i].owner.data(), order.holds[i].owner.size());
   }
   send(order);

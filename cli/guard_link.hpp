@@ -34,6 +34,8 @@ class guard_link {
   [[nodiscard]] int fd() const noexcept { return fd_; }
   [[nodiscard]] pid_t pid() const noexcept { return guard_; }
 
+  // Before the start: what the command is told as its one lock's token, instead of the lease's own.
+  void tell_token(fencing_token counted) noexcept { told_token_ = counted; }
   void start(guard_times times, const std::vector<lease>& held, bool foreground);
   void extend(guard_times times);
   void lose(std::int64_t kill_at_ns);
@@ -49,6 +51,7 @@ class guard_link {
 
   int fd_ = -1;
   pid_t guard_ = 0;
+  std::optional<fencing_token> told_token_;
   bool started_ = false;
   bool closed_ = false;
 };

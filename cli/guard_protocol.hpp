@@ -12,6 +12,7 @@ namespace holdfast::cli {
 // A lock that the command runs under.
 struct guarded_hold {
   std::uint64_t token = 0;       ///< zero: it has none
+  std::uint64_t told_token = 0;  ///< for HOLDFAST_TOKEN: the same, or one that others count
   std::array<char, 32> owner{};  ///< with which it can be given back
 };
 

@@ -153,7 +153,7 @@ void guardian::exec_command(const guard_order& order, pid_t guard) const {
   if (order.foreground) tty_.lend(::getpid());
   std::vector<told_lock> locks;
   for (std::size_t i = 0; i < command_.lock_names.size(); ++i)
-    locks.push_back({command_.lock_names[i], order.holds.at(i).token});
+    locks.push_back({command_.lock_names[i], order.holds.at(i).token, order.holds[i].told_token});
   set_lock_variables(locks);
   if (const char* const store = std::getenv("HOLDFAST_STORE");
       store != nullptr && !command_.keeps_password) {

@@ -28,7 +28,7 @@ void forget(const std::string& suffix) {
 void set_lock_variables(const std::vector<told_lock>& locks) {
   auto held = held_locks::of_this_process();  // counts what is in HOLDFAST_LOCK so far
   for (const auto& one : locks)
-    held.add(one.name, one.token);
+    held.add(one.name, one.held_token);
   set(held_locks::variable, held.text());
 
   forget("");

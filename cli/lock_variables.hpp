@@ -9,7 +9,8 @@ namespace holdfast::cli {
 
 struct told_lock {
   std::string name{};
-  std::uint64_t token = 0;  ///< zero: it has none
+  std::uint64_t held_token = 0;  ///< of the lease, for HOLDFAST_HELD; zero: it has none
+  std::uint64_t token = 0;       ///< for the resource: the same, or one that others count
 };
 
 // One lock: HOLDFAST_LOCK and HOLDFAST_TOKEN. Several: HOLDFAST_LOCKS, which says how many, then

@@ -57,6 +57,7 @@ struct run_options {
   std::chrono::milliseconds max_hold{0};
   std::chrono::milliseconds at_least{0};
   std::string once{};
+  std::string fence_key{};
   bool keep_password = false;
 };
 
@@ -194,6 +195,11 @@ int run(const run_options& options, invocation& job) {
   const auto acquired_at = std::chrono::steady_clock::now();
   done_mark mark{store, options.names.front(), options.once};
   if (mark.is_done(options.acquire.quiet)) return exit_code::ok;
+  if (!options.fence_key.empty()) {
+    const auto counted = got.leases.front().counted_token(options.fence_key);
+    if (!counted) return say_failure(counted.error().code, counted.error().message);
+    guard.tell_token(*counted);
+  }
   const command_end end = supervise(got.leases, timing, guard, signals, tty);
   guard.dismiss();
   const bool was_protected = !end.lost && !end.survived && !end.guardian_died;
@@ -243,6 +249,10 @@ void add_run(CLI::App& app, invocation& job) {
         return key.empty() ? std::string{"KEY is empty: say which run this is, such as $(date +%F)"}
                            : std::string{};
       });
+  verb->add_option("--fence-key", options->fence_key,
+                   "Count HOLDFAST_TOKEN 1, 2, 3 on this key of the store, as other clients do "
+                   "(bsm/redislock's FenceKey)")
+      ->type_name("KEY");
   verb->add_flag("--keep-password", options->keep_password,
                  "Leave the password in the command's HOLDFAST_STORE");
   verb->footer(examples);
@@ -252,6 +262,10 @@ void add_run(CLI::App& app, invocation& job) {
                                  "needs a command after --: holdfast run NAME... -- COMMAND"};
     }
     refuse_what_does_not_combine(options->names, options->choice);
+    if (!options->fence_key.empty() &&
+        (options->names.size() > 1 || options->choice.what != lock_choice::kind::mutex)) {
+      throw CLI::ValidationError{"--fence-key", "is for one lock that has one holder"};
+    }
     if (options->acquire.ttl < run_ttl_min) {
       throw CLI::ValidationError{
           "--ttl", "is too short to renew the lock in time: `run` needs 100ms at the least"};

@@ -53,7 +53,7 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return 0
       ;;
-    --label | --owner | --token | --busy-exit | --once | --permits)
+    --label | --owner | --token | --busy-exit | --once | --permits | --fence-key)
       return 0
       ;;
   esac
@@ -63,7 +63,7 @@ _holdfast() {
   case $verb in
     run)
       words="$waits --shared --writer --permits --format --max-hold --at-least --once"
-      words+=' --keep-password --help --'
+      words+=' --fence-key --keep-password --help --'
       ;;
     lock) words="$waits --json --help" ;;
     renew) words='--store --password-file --owner --token --ttl --help' ;;

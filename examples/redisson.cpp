@@ -1,4 +1,4 @@
-// A lock that Java programs share, by way of Redisson: docs/redisson.md.
+// Locks that clients of other kinds share: docs/redisson.md, docs/locks.md.
 //
 //   redisson [store URL, default local:]
 #include <chrono>
@@ -47,6 +47,20 @@ void refresh_config(holdfast::client& client) {
   if (config.downgrade(writing)) return;                          // a reader now: others read, too
 }
 
+int give_up(const holdfast::failure& why) {
+  std::cout << why.message << '\n';
+  return 1;
+}
+
+// The resource is shown tokens that clients of another kind count 1, 2, 3 on a key of theirs.
+int bill(holdfast::client& client) {
+  auto lease = client.mutex("invoices").acquire(5s);
+  auto token = lease.counted_token("invoices:fence");  // one more request, while the lock is held
+  if (!token) return give_up(token.error());
+  std::cout << "token " << *token << '\n';
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -57,6 +71,7 @@ int main(int argc, char** argv) {
     encode_one(client);
     go_on_when_tested(client);
     refresh_config(client);
+    return bill(client);
   } catch (const holdfast::error& e) {
     std::cout << e.what() << '\n';
     return e.code() == holdfast::errc::unsupported ? 0 : 1;  // Redisson knows Redis only

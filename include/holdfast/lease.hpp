@@ -51,6 +51,13 @@ class HOLDFAST_API lease {
   ~lease();
 
   [[nodiscard]] fencing_token token() const noexcept;
+  // For a resource that is also shown tokens of other clients, which count 1, 2, 3 by INCR on a key
+  // of their own (bsm/redislock's FenceKey): counts that key, in one request, if this lease has the
+  // lock. Show that resource these and never token(), which is near 1.8e15: after one of those it
+  // would refuse all others for ever. Once for each lease; a counter is only as good as the
+  // server's data. For a mutex on one Redis server; errc::unsupported elsewhere. errc::lease_lost.
+  // errc::outcome_unknown: a number may be left out, ask again.
+  [[nodiscard]] result<fencing_token> counted_token(std::string_view counter);
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] std::string_view owner() const noexcept;
 

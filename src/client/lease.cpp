@@ -71,6 +71,11 @@ result<void> lease::renew() {
       [&](auto& by, auto done) { state_->renew(by, std::move(done)); });
 }
 
+result<fencing_token> lease::counted_token(std::string_view counter) {
+  if (inert(state_)) return detail::fail(inert_failure(state_));
+  return state_->count(counter);
+}
+
 void lease::progress() noexcept {
   if (!inert(state_)) state_->progress();
 }

@@ -163,6 +163,14 @@ void lease_state::renew(stores::caller& by, on_done done) {
          std::move(done));
 }
 
+result<fencing_token> lease_state::count(std::string_view counter) {
+  if (auto ok = core::check_name(counter); !ok) return fail(std::move(ok.error()));
+  const auto owner = client();
+  if (!owner || !held()) return fail(over_failure());
+  const auto until = core::after(runtime::now(), owner->options.operation_timeout);
+  return lock->store->count(id, counter, until);
+}
+
 void lease_state::downgrade(stores::caller& by, on_done done) {
   extend(
       [&](core::time_point until, on_store then) {

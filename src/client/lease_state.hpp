@@ -45,6 +45,7 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   using on_done = std::function<void(result<void>)>;
   void renew(stores::caller& by, on_done done);
   void progress();
+  [[nodiscard]] result<fencing_token> count(std::string_view counter);
   // Of a shared lock.
   void downgrade(stores::caller& by, on_done done);
   void release(stores::caller& by, on_done done);

@@ -133,6 +133,16 @@ class store_lock {
     return core::fail(errc::unsupported, "this store has no semaphores");
   }
 
+  // For the holder: one more than `counter`, a key of the store that clients of other kinds count
+  // as well, has said before. errc::lease_lost if another holds the lock, or nobody. Blocks.
+  [[nodiscard]] virtual result<fencing_token> count(const core::owner_id& id,
+                                                    std::string_view counter,
+                                                    core::time_point until) {
+    static_cast<void>(id), static_cast<void>(counter), static_cast<void>(until);
+    return core::fail(errc::unsupported,
+                      "only a mutex on one Redis server counts tokens on a key of its own");
+  }
+
   // Another keeps the lease from now on; it was not given back.
   virtual void forget(const core::owner_id& id) noexcept { static_cast<void>(id); }
 

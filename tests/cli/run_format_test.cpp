@@ -98,6 +98,40 @@ TEST_F(CliFormat, FencedTokensCount) {
   }
 }
 
+TEST_F(CliFormat, TokenIsCountedOnAKeyThatOthersCount) {
+  const auto counted = [this] {
+    const auto result =
+        run({"run", "a", "--fence-key", "fence", "--", "sh", "-c", "echo $HOLDFAST_TOKEN"});
+    EXPECT_EQ(result.exit, exited(0)) << result.err;
+    return result.out;
+  };
+  EXPECT_EQ(counted(), "1\n");
+  EXPECT_EQ(server_.command({"INCR", "fence"}), "2");
+  EXPECT_EQ(counted(), "3\n");
+  // The lease's own token is what the lock is known by.
+  const auto nested =
+      run({"run", "a", "--fence-key", "fence", "--", HOLDFAST_BINARY, "run", "a", "--", "true"});
+  EXPECT_EQ(nested.exit, exited(64)) << nested.err;
+  child_process wrapper{holdfast({"run", "a", "--fence-key", "fence", "--ttl", "10m", "--", "sh",
+                                  "-c", "echo ready $$ go; exec sleep 600"})};
+  ASSERT_FALSE(ready_numbers(wrapper).empty()) << wrapper.stderr_text();
+  wrapper.signal(SIGKILL);
+  EXPECT_TRUE(eventually([&] { return is_free("a"); })) << "the guardian gives it back";
+}
+
+TEST_F(CliFormat, WhatCannotBeCountedRunsNothing) {
+  EXPECT_EQ(server_.command({"SET", "fence", "text"}), "OK");
+  const auto text = run({"run", "a", "--fence-key", "fence", "--", "echo", "ran"});
+  EXPECT_EQ(text.exit, exited(69)) << text.err;
+  EXPECT_EQ(text.out, "");
+  EXPECT_TRUE(is_free("a"));
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"run", "a", "b", "--fence-key", "fence", "--", "true"},
+        {"run", "a", "--shared", "--fence-key", "fence", "--", "true"}}) {
+    EXPECT_EQ(run(args).exit, exited(64));
+  }
+}
+
 TEST_F(CliFormat, RunThatWouldWaitForItselfIsRefused) {
   const auto result = run({"run", "a", "--format", "redisson", "--", HOLDFAST_BINARY, "run", "a",
                            "--format", "redisson", "--", "true"});

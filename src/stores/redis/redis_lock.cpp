@@ -242,6 +242,23 @@ result<void> redis_lock::resize(std::uint32_t permits, core::time_point until) {
   return {};
 }
 
+result<fencing_token> redis_lock::count(const core::owner_id& id, std::string_view counter,
+                                        core::time_point until) {
+  if (kind_.what != core::lock_kind::form::exclusive) return store_lock::count(id, counter, until);
+  const auto counter_key = server_->prefix + std::string{counter};
+  if (auto ok = check_key(counter_key); !ok) return fail(std::move(ok.error()));
+  const std::array<std::string_view, 2> both{keys_.lock, counter_key};
+  const std::array<std::string_view, 1> args{id.text()};
+  auto answer = wait_here<result<reply>>([&](auto& by, auto done) {
+    server_->calls.run({scripts::count_token, both, args}, until, {}, by,
+                       [done](auto said, const auto&) { done(std::move(said)); });
+  });
+  if (!answer) return fail(std::move(answer.error()));
+  const auto counted = read_number(text_of(**answer));
+  if (counted > 0) return fencing_token{counted};
+  return fail(errc::lease_lost, "the lease has ended, so no token was counted for it");
+}
+
 result<lock_status> redis_lock::inspect(core::time_point until) {
   const std::array<std::string_view, 2> both{keys_.lock, keys_.queue};
   const auto shown = std::to_string(waiters_shown_max);

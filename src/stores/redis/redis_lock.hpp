@@ -30,6 +30,8 @@ class redis_lock : public store_lock, public std::enable_shared_from_this<redis_
   void downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
                  core::time_point until, caller& by, on_renewal done) override;
   result<void> resize(std::uint32_t permits, core::time_point until) override;
+  result<fencing_token> count(const core::owner_id& id, std::string_view counter,
+                              core::time_point until) override;
   result<lock_status> inspect(core::time_point until) override;
   result<void> break_with(fencing_token token, core::time_point until) override;
 

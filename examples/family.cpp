@@ -22,10 +22,9 @@ void transfer(holdfast::fencing_token from, holdfast::fencing_token to) {
 
 void once(holdfast::client& client) {
   auto orders = client.mutex("orders/42");
-  {
-    std::scoped_lock guard{orders};
-    ship();
-  }
+  // clang-format off
+  { std::scoped_lock guard{orders}; ship(); }
+  // clang-format on
 }
 
 void again(holdfast::client& client) {
@@ -39,10 +38,9 @@ void again(holdfast::client& client) {
 
 void readers_and_a_writer(holdfast::client& client) {
   auto settings = client.shared_mutex("settings");
-  {
-    std::shared_lock reading{settings};
-    show(config.back());
-  }
+  // clang-format off
+  { std::shared_lock reading{settings}; show(config.back()); }
+  // clang-format on
   auto writing = settings.acquire(5s);
   config.push_back("changed");
   if (settings.downgrade(writing)) show(config.back());  // a reader now: others read, too

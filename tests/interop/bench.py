@@ -14,7 +14,8 @@ from picture import Bar, Panel, picture
 
 WORKERS = 8
 ROUNDS = 5
-TURNS = 500  # of one worker in a round
+PASSES = 6  # of one worker in a round, each so short that it may fall between other work
+TURNS = 300
 WARM_UP_TURNS = 3000  # a virtual machine compiles what it runs often
 RACE_S = 2.0
 WARM_UP_RACE_S = 1.0
@@ -36,7 +37,7 @@ class Contender:
     races: bool = True
     is_ours: bool = False
     workers: list = field(default_factory=list)
-    pair_us: list = field(default_factory=list)  # of each round
+    pair_us: list = field(default_factory=list)  # of each pass of each round
     rates: list = field(default_factory=list)
     slowest_ms: list = field(default_factory=list)
 
@@ -108,8 +109,9 @@ def measure(options, clients):
             race_round(one, WARM_UP_RACE_S)
         for number in range(ROUNDS):
             print(f"== round {number + 1} of {ROUNDS}", flush=True)
-            for one in by_turns(them, number):
-                one.pair_us.append(pairs_round(one, TURNS))
+            for turn in range(PASSES):
+                for one in by_turns(them, number + turn):
+                    one.pair_us.append(pairs_round(one, TURNS))
             for one in by_turns(racing, number):
                 had, slowest = race_round(one, RACE_S)
                 one.rates.append(had / RACE_S)

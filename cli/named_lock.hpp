@@ -45,8 +45,8 @@ class named_lock {
                                                  const std::stop_token& stop);
   [[nodiscard]] lease adopt(const lease_ticket& ticket);
   [[nodiscard]] lock_status status();
-  // Takes it from its holder: a lock of Redisson from whoever has it, false if nobody does; any
-  // other only from the holder with the token, throws errc::not_held if there is none.
+  // Takes it from its holder: a lock of Redisson from any, false if there is none; other locks only
+  // from the holder with the token, throws errc::not_held if there is none.
   bool take_away(fencing_token token);
   // Of a lock that was chosen to be one.
   [[nodiscard]] const mutex& as_mutex() const { return std::get<mutex>(lock_); }

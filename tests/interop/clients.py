@@ -8,8 +8,8 @@ class Client:
     name: str
     toolchain: str
     arguments: tuple = ()
-    # Where its version is said: a file here, and a pattern. Only those that have one are compared in
-    # speed; one of each client is enough.
+    # Where its version is said: a file here, and a pattern. Those that have one are compared in
+    # speed: one type of each client.
     pinned: tuple = ()
     shown: str = ""  # what people call it, if that is not its name here
     ours: str = "mutex"  # what of Holdfast's shares its lock

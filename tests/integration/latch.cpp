@@ -1,5 +1,10 @@
 // Latches on a real server, behind a network that loses what it should carry.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <future>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -61,6 +66,22 @@ TEST_F(Latch, CountThatIsNeverAnsweredIsUnknownAndItsPartMayBeCountedAgain) {
   EXPECT_EQ(thrown_by([&] { all.count_down("unit"); }), errc::outcome_unknown);
   proxy.clear();
   EXPECT_EQ(all.count_down("unit"), 1U);
+}
+
+// The server has counted, and nobody has heard of it: the process cannot know whether to count
+// again, and need not.
+TEST_F(Latch, ProcessThatIsKilledBeforeItHearsAndStartsAgainCountsOnce) {
+  const auto counting = [](const std::string& url, const std::string& part) {
+    return process_options{.args = {HOLDFAST_TEST_PROGRAMS "/count_down", url, "all", "2", part}};
+  };
+  proxy.inject(fault::hold_reply, counts);
+  child_process killed{counting(proxy.url(), "unit")};
+  ASSERT_TRUE(proxy.await_faults(1));
+  ASSERT_TRUE(eventually([&] { return direct().latch("all", 2).value() == 1; }));
+  killed.signal(SIGKILL);
+  ASSERT_TRUE(killed.wait_exit());
+  EXPECT_EQ(run_program(counting(server.url(), "unit")).out, "1\n");
+  EXPECT_EQ(run_program(counting(server.url(), "style")).out, "0\n");
 }
 
 // Asked for again with the name of the same run, so that it does not undo what was counted since.
@@ -170,6 +191,22 @@ TEST_F(Latch, ScriptsThatWereFlushedAreSentAgain) {
     ASSERT_EQ(server.command({"SCRIPT", "FLUSH"}), "OK");
     EXPECT_EQ(all.count_down(), 1U);
   }
+}
+
+TEST_F(Latch, HandleOfTheParentIsRefusedInAForkedChild) {
+  client c = direct();
+  latch all = c.latch("all", 2);
+  all.count_down();
+  const auto child = ::fork();
+  if (child == 0) {
+    const bool refused = thrown_by([&] { all.count_down(); }) == errc::forked;
+    const latch dies = std::move(all);
+    ::_exit(refused ? 0 : 1);
+  }
+  int how = -1;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  EXPECT_EQ(how, 0);
+  EXPECT_EQ(all.value(), 1U);
 }
 
 // One thread that never blocks has a thousand waits pending, and counts.

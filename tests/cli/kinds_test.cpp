@@ -1,6 +1,8 @@
 // `holdfast run` on locks that several may hold.
 #include <csignal>
 
+#include <holdfast/client.hpp>
+
 #include "cli_test.hpp"
 #include "support/watch.hpp"
 
@@ -106,7 +108,7 @@ TEST_F(CliKinds, MutexOfTheSameNameIsToldApart) {
 }
 
 TEST_F(CliKinds, LatchIsShownAndNotTakenForALock) {
-  client c{store()};
+  client c{server_.url()};
   latch all = c.latch("a", 3);
   all.count_down("unit");
   const auto closed = run({"status", "a"});

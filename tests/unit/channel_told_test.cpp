@@ -60,6 +60,17 @@ TEST_F(ChannelTold, NoReplyInTimeMakesItSuspectAndItsReplyIsNobodysThen) {
   EXPECT_EQ(heard_[1], "mine");
 }
 
+// The loop was busy, or the process stopped, for longer than the caller waits.
+TEST_F(ChannelTold, ReplyThatHasComeIsReadThoughTheTimeIsUp) {
+  const auto until = runtime::now() + 5ms;
+  call(until);
+  server_says("+come\r\n");
+  let_pass(until - runtime::now());
+  ASSERT_TRUE(hears(1));
+  EXPECT_EQ(heard_[0], "come");
+  EXPECT_FALSE(over_->suspect());
+}
+
 TEST_F(ChannelTold, EndOfTheConnectionIsToldToAll) {
   call(soon());
   call(soon());

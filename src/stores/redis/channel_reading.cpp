@@ -46,6 +46,9 @@ void channel::pending_call::watch(timers& by) {
 // By events: no reply came in time.
 void channel::pending_call::give_up() {
   if (over) return;  // the channel may be gone
+  // A reply that has come and was not read, because what runs the events was busy or stopped, is no
+  // silence.
+  on_.sweep();
   {
     const lock held{on_.m_};
     if (over) return;

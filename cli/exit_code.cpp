@@ -25,6 +25,7 @@ int exit_code_for(errc code) noexcept {
       return exit_code::unavailable;
     case errc::not_authenticated:
     case errc::not_permitted:
+    case errc::not_trusted:
     case errc::unsafe_folder:
       return exit_code::not_permitted;
     case errc::not_held:

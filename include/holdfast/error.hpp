@@ -35,6 +35,7 @@ enum class errc {
   would_deadlock,     ///< this thread holds the lock already and would wait for itself
   unsupported,        ///< this store cannot carry that kind of lock; the message says why
   forked,             ///< the handle was made before fork(); make a new client in the child
+  not_trusted,        ///< TLS: the store's certificate is refused, or the store refuses ours
 };
 
 // Conditions name what to do next: `if (e.code() == holdfast::condition::try_again) …`.

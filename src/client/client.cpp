@@ -52,6 +52,7 @@ observer::~observer() = default;
 client::client(std::string_view url, client_options options) {
   const auto parsed = value_or_throw(detail::parse_url(url));
   value_or_throw(core::check(options));
+  value_or_throw(detail::check_files(parsed));
   auto store_work = std::make_shared<runtime::background>(detail::store_threads_max);
   auto store = detail::open_store(parsed, store_work);
   state_ = detail::client_state::make(std::move(store), std::move(store_work), std::move(options));

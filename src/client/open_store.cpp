@@ -14,6 +14,10 @@ namespace {
 
 using stores::redis::redis_config;
 
+std::shared_ptr<runtime::tls_context> tls_of(const store_url& url) {
+  return url.has_tls ? std::make_shared<runtime::tls_context>(url.tls) : nullptr;
+}
+
 redis_config common(const store_url& url) {
   redis_config config;
   config.limits.connections = url.connections;
@@ -22,27 +26,32 @@ redis_config common(const store_url& url) {
   config.prefix = url.prefix;
   config.server.user = url.user;
   config.server.password = url.password;
+  config.server.password_file = url.password_file;
   config.server.database = url.database;
   return config;
 }
 
 stores::redis::endpoint tcp_endpoint(const store_url& url, const std::string& host,
-                                     std::uint16_t port) {
+                                     std::uint16_t port,
+                                     std::shared_ptr<runtime::tls_context> tls) {
   stores::redis::endpoint where;
   const bool is_v6 = host.find(':') != std::string::npos;
   where.node = escape(is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
   where.connect = [host, port](core::time_point until) {
     return runtime::connect_tcp(host, port, until);
   };
+  where.host = host;
+  where.tls = std::move(tls);
   where.user = url.user;
   where.password = url.password;
+  where.password_file = url.password_file;
   where.database = url.database;
   return where;
 }
 
 redis_config on_tcp(const store_url& url) {
   auto config = common(url);
-  config.server = tcp_endpoint(url, url.host, url.port);
+  config.server = tcp_endpoint(url, url.host, url.port, tls_of(url));
   config.server.refuse_voters = true;
   return config;
 }
@@ -62,14 +71,25 @@ redis_config on_unix(const store_url& url) {
 
 stores::redlock::redlock_config redlock_config_of(const store_url& url) {
   stores::redlock::redlock_config config;
+  const auto tls = tls_of(url);
   for (const auto& one : url.nodes)
-    config.nodes.push_back(tcp_endpoint(url, one.host, one.port));
+    config.nodes.push_back(tcp_endpoint(url, one.host, one.port, tls));
   config.prefix = url.prefix;
   config.epoch = url.epoch;
   config.node_timeout = url.node_timeout;
   config.max_ttl = url.max_ttl;
   config.spin = url.spin;
   return config;
+}
+
+result<void> check_files(const store_url& url) {
+  if (const auto tls = tls_of(url)) {
+    if (auto loaded = tls->current(); !loaded) return fail(std::move(loaded.error()));
+  }
+  if (url.password_file.empty()) return {};
+  if (auto read = stores::redis::read_password(url.password_file); !read)
+    return fail(std::move(read.error()));
+  return {};
 }
 
 std::unique_ptr<stores::store> open_store(const store_url& url,

@@ -17,6 +17,7 @@ result<stores::redlock::redlock_config> set_of(std::string_view url) {
   if (parsed->what != detail::store_url::kind::redlock) {
     return fail(errc::invalid_argument, "this is for redlock:// URLs only");
   }
+  if (auto ok = detail::check_files(*parsed); !ok) return fail(std::move(ok.error()));
   return detail::redlock_config_of(*parsed);
 }
 

@@ -13,7 +13,8 @@ namespace {
 constexpr std::string_view forms =
     "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
     "redis://[user[:password]@]host[:port][/db][?option=…], "
-    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]";
+    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]; with TLS the last two "
+    "are rediss://… and redlock+tls://…";
 const std::string encode_advice =
     "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password "
     "or "
@@ -69,7 +70,39 @@ result<void> take_number(std::string_view text, std::string_view what, unsigned 
   return {};
 }
 
+result<void> take_path(std::string& into, std::string_view key, std::string_view value) {
+  auto path = decode(value, "option " + std::string{key});
+  if (!path) return fail(std::move(path.error()));
+  if (path->empty() || path->find('\0') != std::string::npos) {
+    return bad("the option " + std::string{key} + " in the store URL is empty, or no path");
+  }
+  into = std::move(*path);
+  return {};
+}
+
+// Null: not one of TLS.
+std::string* tls_option(store_url& url, std::string_view key) {
+  if (key == "ca") return &url.tls.ca;
+  if (key == "cert") return &url.tls.cert;
+  if (key == "key") return &url.tls.key;
+  if (key == "server_name") return &url.tls.server_name;
+  return nullptr;
+}
+
 result<void> take_option(store_url& url, std::string_view key, std::string_view value) {
+  if (auto* const into = tls_option(url, key)) {
+    if (url.has_tls) return take_path(*into, key, value);
+    return bad("the option " + std::string{key} +
+               " in the store URL is for TLS: write rediss:// or redlock+tls://");
+  }
+  if (key == "verify") {
+    return bad(
+        "the store URL has an option \"verify\", which does not exist: certificates are always "
+        "verified. For one that is signed by itself name its file with ca=, for a server that is "
+        "reached by another name say server_name=");
+  }
+  if (key == "password_file" && url.what != store_url::kind::local)
+    return take_path(url.password_file, key, value);
   if (key == "prefix") {
     auto text = decode(value, "prefix");
     if (!text) return fail(std::move(text.error()));
@@ -87,7 +120,8 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
   const bool quorum = url.what == store_url::kind::redlock;
   if (quorum && (key == "foreign" || key == "connections")) {
     return bad("redlock:// has no option \"" + std::string{key} +
-               "\": it is for one server; there are prefix, spin, node_timeout, max_ttl and epoch");
+               "\": it is for one server; there are prefix, spin, password_file, node_timeout, "
+               "max_ttl and epoch");
   }
   if (key == "foreign") {
     if (value != "share") return bad("the option foreign in the store URL can only be \"share\"");
@@ -117,8 +151,9 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
   }
   return bad(
       "the store URL has an option \"" + escape(key) +
-      "\" that does not exist: there are prefix, spin, connections and foreign; db for unix:; and "
-      "prefix, spin, node_timeout, max_ttl and epoch for redlock://");
+      "\" that does not exist: there are prefix, spin, connections and foreign; password_file, but "
+      "not for local:; db for unix:; ca, cert, key and server_name with TLS; and prefix, spin, "
+      "password_file, node_timeout, max_ttl and epoch for redlock://");
 }
 
 result<void> take_options(store_url& url, std::string_view query) {
@@ -133,6 +168,15 @@ result<void> take_options(store_url& url, std::string_view query) {
     }
     if (auto ok = take_option(url, one.substr(0, equals), one.substr(equals + 1)); !ok) return ok;
   }
+  if (!url.user.empty() && !url.has_password && url.password_file.empty()) {
+    return bad(
+        "the store URL has a user name without a password: write user:password@host, or "
+        ":password@host for the default user, or password_file=PATH");
+  }
+  if (url.has_password && !url.password_file.empty())
+    return bad("the store URL has a password and a password_file: leave one of them out");
+  if (url.tls.cert.empty() && !url.tls.key.empty())
+    return bad("the store URL has a key and no cert: a client certificate needs both");
   return {};
 }
 
@@ -141,14 +185,11 @@ result<void> take_credentials(store_url& url, std::string_view text) {
   auto user = decode(text.substr(0, colon), "user name");
   if (!user) return fail(std::move(user.error()));
   url.user = std::move(*user);
-  if (colon == std::string_view::npos) {
-    return bad(
-        "the store URL has a user name without a password: write user:password@host, or "
-        ":password@host for the default user");
-  }
+  if (colon == std::string_view::npos) return {};  // take_options() looks for a password file
   auto password = decode(text.substr(colon + 1), "password");
   if (!password) return fail(std::move(password.error()));
   url.password = std::move(*password);
+  url.has_password = true;
   return {};
 }
 
@@ -234,8 +275,8 @@ result<void> parse_unix(store_url& url, std::string_view rest) {
   return {};
 }
 
-constexpr std::array<std::string_view, 5> later_schemes{"rediss", "redis+sentinel", "redis+cluster",
-                                                        "zookeeper", "etcd"};
+constexpr std::array<std::string_view, 6> later_schemes{
+    "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "zookeeper", "etcd"};
 
 }  // namespace
 
@@ -254,7 +295,9 @@ result<store_url> parse_url(std::string_view text) {
   }
   store_url url;
   result<void> ok;
-  if ((scheme == "redis" || scheme == "redlock") && query.find('@') != std::string_view::npos)
+  const bool is_redis = scheme == "redis" || scheme == "rediss";
+  const bool is_redlock = scheme == "redlock" || scheme == "redlock+tls";
+  if ((is_redis || is_redlock) && query.find('@') != std::string_view::npos)
     return bad(encode_advice);
   if (scheme == "memory") {
     url.what = store_url::kind::memory;
@@ -268,13 +311,14 @@ result<store_url> parse_url(std::string_view text) {
   } else if (scheme == "unix") {
     url.what = store_url::kind::unix_socket;
     ok = parse_unix(url, rest);
-  } else if (scheme == "redis") {
-    url.what = store_url::kind::tcp;
-    if (!rest.starts_with("//")) return bad("redis: is followed by //: redis://host[:port]");
-    ok = parse_tcp(url, rest.substr(2));
-  } else if (scheme == "redlock") {
-    url.what = store_url::kind::redlock;
-    if (!rest.starts_with("//")) return bad("redlock: is followed by //: redlock://host1,host2,…");
+  } else if (is_redis || is_redlock) {
+    url.what = is_redis ? store_url::kind::tcp : store_url::kind::redlock;
+    url.has_tls = scheme == "rediss" || scheme == "redlock+tls";
+    if (!rest.starts_with("//")) {
+      const auto name = std::string{scheme};
+      return bad(name + ": is followed by //: " + name +
+                 (is_redis ? "://host[:port]" : "://host1,host2,…"));
+    }
     ok = parse_tcp(url, rest.substr(2));
   } else {
     for (const auto later : later_schemes) {

@@ -9,6 +9,7 @@
 #include <holdfast/result.hpp>
 
 #include "core/types.hpp"
+#include "runtime/tls_context.hpp"
 
 namespace holdfast::detail {
 
@@ -21,6 +22,10 @@ struct store_url {
   std::uint16_t port = 6379;
   std::string user;
   std::string password;
+  bool has_password = false;  // perhaps an empty one
+  std::string password_file;
+  bool has_tls = false;
+  runtime::tls_settings tls;
   int database = 0;
   std::string prefix;
   std::size_t connections = 2;

@@ -27,6 +27,7 @@ condition condition_of(errc code) noexcept {
       return condition::misuse;
     case errc::not_authenticated:
     case errc::not_permitted:
+    case errc::not_trusted:
     case errc::wrong_type:
     case errc::moved:
     case errc::incompatible:
@@ -88,6 +89,8 @@ const char* message_of(errc code) noexcept {
       return "this store has no locks of that kind";
     case errc::forked:
       return "the handle was made before fork()";
+    case errc::not_trusted:
+      return "a certificate is refused";
   }
   return "unknown error";
 }

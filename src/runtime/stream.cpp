@@ -46,4 +46,9 @@ std::unique_ptr<stream> socket_stream(unique_fd fd) {
   return std::make_unique<polled_socket>(std::move(fd));
 }
 
+std::string describe_end(const stream& of, int error) {
+  const auto why = of.trouble();
+  return why ? why->message : describe_io_error(error);
+}
+
 }  // namespace holdfast::runtime

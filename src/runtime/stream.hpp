@@ -3,7 +3,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
+
+#include <holdfast/error.hpp>
 
 #include "runtime/fd.hpp"
 #include "runtime/socket.hpp"
@@ -20,6 +23,7 @@ class stream {
   stream& operator=(const stream&) = delete;
   virtual ~stream() = default;
 
+  // Bytes that were not taken because it would block are sent again, in front of any others.
   [[nodiscard]] virtual io_outcome send_some(std::string_view bytes) noexcept = 0;
   [[nodiscard]] virtual io_outcome receive_some(char* into, std::size_t room) noexcept = 0;
   // What receive_some() would say about one byte; the byte stays where it is.
@@ -27,6 +31,10 @@ class stream {
 
   // Readable when there is something to receive; -1 for a stream that tells by itself.
   [[nodiscard]] virtual int fd() const noexcept = 0;
+  // What has come may have been taken from fd() already: to be asked before fd() is polled.
+  [[nodiscard]] virtual bool has_buffered() const noexcept { return false; }
+  // Why it is over, where more is known than the error of a call.
+  [[nodiscard]] virtual std::optional<failure> trouble() const { return std::nullopt; }
   // A thread that polls fd() is woken by so many bytes, or by the end. False if that cannot be had.
   virtual bool wake_at(int bytes) noexcept = 0;
   // Calls `readable` whenever there is something to receive, so that no thread has to poll. False
@@ -38,5 +46,8 @@ class stream {
 };
 
 [[nodiscard]] std::unique_ptr<stream> socket_stream(unique_fd fd);
+
+// What ended it, for a message. `error`: of the call that failed.
+[[nodiscard]] std::string describe_end(const stream& of, int error);
 
 }  // namespace holdfast::runtime

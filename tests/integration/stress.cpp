@@ -12,6 +12,7 @@
 #include "stores/redis/layout.hpp"
 #include "support/crowd.hpp"
 #include "support/open_client.hpp"
+#include "support/redis_server.hpp"
 
 using namespace std::chrono_literals;
 
@@ -80,7 +81,8 @@ void expect_gate_saw_tokens_increase(const std::vector<visit>& history) {
 
 class Stress : public testing::Test {
  protected:
-  Stress() {
+  Stress() : Stress{redis_server_options{}} {}
+  explicit Stress(redis_server_options how) : server{std::move(how)} {
     const char* given = std::getenv("HOLDFAST_SEED");
     seed = given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10))
                             : std::random_device{}();
@@ -125,7 +127,7 @@ class Stress : public testing::Test {
 
   // Somebody new gets every lock; those who died in a queue are passed over, and nothing is left.
   void expect_nothing_left(const crowd& all) {
-    client last{server.url()};
+    client last{all.how().url};
     for (unsigned lock = 0; lock < all.how().locks; ++lock) {
       auto got = last.mutex(crowd::lock_name(lock)).try_acquire(patience);
       ASSERT_TRUE(got);
@@ -136,42 +138,55 @@ class Stress : public testing::Test {
       EXPECT_THAT(key, testing::EndsWith(":slot")) << server.command({"TYPE", key});
   }
 
+  void kill_and_pause(const std::string& url, core::duration how_long) {
+    constexpr std::chrono::milliseconds ttl = 1s;
+    constexpr std::chrono::milliseconds claim = 1s;  // with that TTL
+    crowd all{{.ttl = ttl, .url = url}, seed};
+    const auto end = runtime::now() + how_long;
+    while (runtime::now() < end) {
+      let_pass(std::chrono::milliseconds{100 + all.below(200)});
+      if (all.below(3) == 0) {
+        all.kill_one();
+      } else {
+        all.pause_one(std::chrono::milliseconds{200 + all.below(1400)});
+      }
+    }
+    all.end();
+    // A dead or paused holder costs a TTL, a paused waiter that was granted the lock a claim TTL;
+    // either is noticed when the next one asks, a quarter of its claim TTL later at most.
+    const auto noticed = claim / 4 + 2s;  // and a busy machine
+    check(all, [&](auto from, auto to) -> core::duration {
+      return all.faults_between(from - ttl, to) * (ttl + claim) + noticed;
+    });
+    expect_nothing_left(all);
+  }
+
   unsigned seed = 0;
   redis_server server;
+};
+
+class StressOverTls : private authority, public Stress {
+ protected:
+  StressOverTls()
+      : authority{"our authority"},
+        Stress{{.tcp = true, .tls = server_tls{.shows = issue("server"), .authority = file()}}} {}
 };
 
 }  // namespace
 
 // The TTL is so long that a waiter asks by itself only after some seconds: it is told, every time.
 TEST_F(Stress, NobodyIsForgottenWhileAllAreWell) {
-  crowd all{server, {.ttl = 60s}, seed};
+  crowd all{{.ttl = 60s, .url = server.url()}, seed};
   let_pass(4s);
   all.end();
   check(all, [](auto, auto) { return core::duration{2s}; });
   expect_nothing_left(all);
 }
 
-TEST_F(Stress, OneHolderAtATimeThroughKillsAndPauses) {
-  constexpr std::chrono::milliseconds ttl = 1s;
-  constexpr std::chrono::milliseconds claim = 1s;  // with that TTL
-  crowd all{server, {.ttl = ttl}, seed};
-  const auto end = runtime::now() + 7s;
-  while (runtime::now() < end) {
-    let_pass(std::chrono::milliseconds{100 + all.below(200)});
-    if (all.below(3) == 0) {
-      all.kill_one();
-    } else {
-      all.pause_one(std::chrono::milliseconds{200 + all.below(1400)});
-    }
-  }
-  all.end();
-  // A dead or paused holder costs a TTL, a paused waiter that was granted the lock a claim TTL;
-  // either is noticed when the next one asks, a quarter of its claim TTL later at most.
-  const auto noticed = claim / 4 + 2s;  // and a busy machine
-  check(all, [&](auto from, auto to) -> core::duration {
-    return all.faults_between(from - ttl, to) * (ttl + claim) + noticed;
-  });
-  expect_nothing_left(all);
+TEST_F(Stress, OneHolderAtATimeThroughKillsAndPauses) { kill_and_pause(server.url(), 7s); }
+
+TEST_F(StressOverTls, OneHolderAtATimeThroughKillsAndPauses) {
+  kill_and_pause(server.tcp_url(), 4s);
 }
 
 }  // namespace holdfast::test

@@ -1,4 +1,4 @@
-// Processes of contenders (see programs/contender.cpp) on one server, and what became of them.
+// Processes of contenders (see programs/contender.cpp) on one store, and what became of them.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,6 @@
 #include "runtime/clock.hpp"
 #include "support/fenced_file.hpp"
 #include "support/process.hpp"
-#include "support/redis_server.hpp"
 #include "support/temp_dir.hpp"
 #include "support/watch.hpp"
 
@@ -28,9 +27,9 @@ class crowd {
     unsigned threads = 8;
     unsigned locks = 3;
     std::chrono::milliseconds ttl{};
+    std::string url{};
   };
-  crowd(const redis_server& server, terms how, unsigned seed)
-      : server_{server}, how_{how}, random_{seed} {
+  crowd(terms how, unsigned seed) : how_{std::move(how)}, random_{seed} {
     for (unsigned i = 0; i < how.processes; ++i)
       members_.push_back(start());
     for (auto& one : members_)
@@ -101,7 +100,7 @@ class crowd {
   [[nodiscard]] member start() {
     const auto text = [](auto number) { return std::to_string(number); };
     return {std::make_unique<child_process>(std::vector<std::string>{
-                HOLDFAST_TEST_PROGRAMS "/contender", server_.url(), folder_.path().string(),
+                HOLDFAST_TEST_PROGRAMS "/contender", how_.url, folder_.path().string(),
                 text(started_++), text(how_.threads), text(how_.locks), text(how_.ttl.count()),
                 text(random_() % 1'000'000)}),
             false};
@@ -117,7 +116,6 @@ class crowd {
     return text.substr(start == std::string::npos ? 0 : start + 1);
   }
 
-  const redis_server& server_;
   const terms how_;
   std::mt19937 random_;
   temp_dir folder_;

@@ -30,7 +30,7 @@ class event_loop::telling_stream final : public runtime::stream {
   bool wake_at(int) noexcept override { return false; }
   bool tells(std::function<void()> readable) override {
     const std::lock_guard guard{loop_.m_};
-    loop_.streams_[this] = {over_->fd(), std::move(readable)};
+    loop_.streams_[this] = {over_.get(), std::move(readable)};
     return true;
   }
   void shut_down() noexcept override { over_->shut_down(); }
@@ -94,19 +94,23 @@ bool event_loop::call_one() {
 void event_loop::poll_until(core::time_point end) {
   std::vector<pollfd> fds{{wake_.fd(), POLLIN, 0}};
   std::vector<telling_stream*> whose{nullptr};
+  std::vector<bool> buffered{false};
   {
     const std::lock_guard guard{m_};
     if (!timers_.empty()) end = std::min(end, timers_.begin()->first);
     for (const auto& [stream, one] : streams_) {
-      fds.push_back({one.fd, POLLIN, 0});
+      const bool readable = one.over->has_buffered();
+      fds.push_back({one.over->fd(), POLLIN, 0});
       whose.push_back(stream);
+      buffered.push_back(readable);
+      if (readable) end = core::time_point{};
     }
   }
   const timespec left = runtime::until(end);
-  if (::ppoll(fds.data(), fds.size(), &left, nullptr) <= 0) return;
+  if (::ppoll(fds.data(), fds.size(), &left, nullptr) < 0) return;
   if (fds[0].revents != 0) wake_.reset();
   for (std::size_t i = 1; i < fds.size(); ++i) {
-    if (fds[i].revents == 0) continue;
+    if (fds[i].revents == 0 && !buffered[i]) continue;
     std::function<void()> readable;
     {
       const std::lock_guard guard{m_};

@@ -32,7 +32,7 @@ class event_loop final : public stores::timers {
   class telling_stream;
   class telling_dialer;
   struct watched {
-    int fd;
+    const runtime::stream* over;
     std::function<void()> readable;
   };
 
@@ -43,8 +43,8 @@ class event_loop final : public stores::timers {
   const runtime::wake_fd wake_;
   std::mutex m_;
   // Protected by m_.
+  std::map<telling_stream*, watched> streams_;  // before the timers, which may own some of them
   std::multimap<core::time_point, std::function<void()>> timers_;
-  std::map<telling_stream*, watched> streams_;
 };
 
 }  // namespace holdfast::test

@@ -63,15 +63,24 @@ redis_server::~redis_server() { kill9(); }
 
 std::string redis_server::url() const { return "unix:" + socket_path(); }
 
-std::string redis_server::tcp_url() const { return "redis://127.0.0.1:" + std::to_string(port_); }
+std::string redis_server::tcp_url() const {
+  const auto where = "://127.0.0.1:" + std::to_string(port_);
+  return options_.tls ? "rediss" + where + "?ca=" + options_.tls->authority : "redis" + where;
+}
 
 void redis_server::write_config() const {
   std::ofstream config{folder_.file("redis.conf")};
-  config << "port " << port_ << "\nbind 127.0.0.1\nunixsocket " << socket_path()
-         << "\nunixsocketperm 700\ndir " << folder_.path().string() << "\nlogfile "
-         << folder_.file("redis.log") << "\nsave \"\"\nappendonly no\ndaemonize no\n"
+  config << (options_.tls ? "port 0\ntls-port " : "port ") << port_
+         << "\nbind 127.0.0.1\nunixsocket " << socket_path() << "\nunixsocketperm 700\ndir "
+         << folder_.path().string() << "\nlogfile " << folder_.file("redis.log")
+         << "\nsave \"\"\nappendonly no\ndaemonize no\n"
          << "enable-debug-command yes\n";
   if (!options_.password.empty()) config << "requirepass " << options_.password << '\n';
+  if (const auto& tls = options_.tls) {
+    config << "tls-cert-file " << tls->shows.cert << "\ntls-key-file " << tls->shows.key
+           << "\ntls-ca-cert-file " << tls->authority << "\ntls-auth-clients "
+           << (tls->wants_certificate ? "yes" : "no") << '\n';
+  }
   for (const std::string& line : options_.config)
     config << line << '\n';
 }
@@ -116,7 +125,7 @@ bool redis_server::await_answer() {
       return false;
     }
     try {
-      raw_redis connection{options_.tcp ? where_tcp() : where()};
+      raw_redis connection{options_.tcp && !options_.tls ? where_tcp() : where()};
       const reply pong = connection.command({"PING"});
       const bool loading = pong.text.starts_with("LOADING");
       if (!loading || options_.while_loading) return true;

@@ -5,13 +5,22 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "support/certificates.hpp"
 #include "support/raw_redis.hpp"
 #include "support/temp_dir.hpp"
 
 namespace holdfast::test {
+
+// What a server with TLS shows, and whom it believes.
+struct server_tls {
+  certificate_files shows{};
+  std::string authority{};         // of clients' certificates, and what tcp_url() believes
+  bool wants_certificate = false;  // of clients
+};
 
 struct redis_server_options {
   bool tcp = false;                        // also listen on a free port of the loopback address
@@ -21,6 +30,8 @@ struct redis_server_options {
   std::vector<std::string> environment{};  // NAME=value, besides the test's own
   // Return from construction and restart() as soon as it listens, still loading its data.
   bool while_loading = false;
+  // On TCP nothing but TLS is spoken; tests look at the server through its unix socket.
+  std::optional<server_tls> tls{};
 };
 
 // Starts redis-server on a unix socket in a folder of its own and waits until it answers; throws
@@ -36,7 +47,7 @@ class redis_server {
   ~redis_server();
 
   [[nodiscard]] std::string url() const;      // unix:/path
-  [[nodiscard]] std::string tcp_url() const;  // redis://127.0.0.1:port
+  [[nodiscard]] std::string tcp_url() const;  // redis://127.0.0.1:port, rediss://…?ca=…
   [[nodiscard]] std::string socket_path() const { return folder_.file("redis.sock"); }
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] endpoint where() const { return {socket_path(), 0}; }

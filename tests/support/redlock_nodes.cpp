@@ -10,7 +10,7 @@
 namespace holdfast::test {
 
 redlock_nodes::redlock_nodes(std::size_t count, const redlock_nodes_options& options)
-    : query_{options.query} {
+    : query_{options.query}, tls_{options.node.tls} {
   auto each = options.node;
   each.tcp = true;
   for (std::size_t i = 0; i < count; ++i)
@@ -27,10 +27,11 @@ void redlock_nodes::begin(const std::string& url) {
 }
 
 std::string redlock_nodes::url_with(const std::string& query) const {
-  std::string text = "redlock://";
+  std::string text = tls_ ? "redlock+tls://" : "redlock://";
   for (std::size_t i = 0; i < servers_.size(); ++i)
     text += (i == 0 ? "" : ",") + name(i);
-  return query.empty() ? text : text + "?" + query;
+  const auto options = (tls_ ? "ca=" + tls_->authority + "&" : "") + query;
+  return options.empty() ? text : text + "?" + options;
 }
 
 std::string redlock_nodes::name(std::size_t i) const {

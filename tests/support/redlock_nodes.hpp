@@ -44,6 +44,7 @@ class redlock_nodes {
 
  private:
   const std::string query_;
+  const std::optional<server_tls> tls_;
   std::vector<std::unique_ptr<redis_server>> servers_;
 };
 

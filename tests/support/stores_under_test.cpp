@@ -42,6 +42,18 @@ class redis_store final : public store_under_test {
   redis_server server_;
 };
 
+class redis_tls_store final : public store_under_test {
+ public:
+  std::string url() const override { return server_.tcp_url(); }
+  void lose(const std::string& name) override { (void)server_.command({"DEL", name}); }
+  void reachable(bool on) override { on ? server_.resume() : server_.pause(); }
+
+ private:
+  const authority ours_{"our authority"};
+  redis_server server_{
+      {.tcp = true, .tls = server_tls{.shows = ours_.issue("server"), .authority = ours_.file()}}};
+};
+
 class session_store final : public store_under_test {
  public:
   std::string url() const override { return "session:" + server_.socket_path(); }
@@ -86,6 +98,7 @@ const std::vector<store_entry>& stores_under_test() {
       {"Memory", false, false, true, true, [] { return made<memory_store>(); }},
       {"Redis", true, true, true, true, [] { return made<redis_store>(false); }},
       {"RedisTcp", true, true, true, false, [] { return made<redis_store>(true); }},
+      {"RedisTls", true, true, true, false, [] { return made<redis_tls_store>(); }},
       {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
       {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
       {"Session", true, true, false, true, [] { return made<session_store>(); }},

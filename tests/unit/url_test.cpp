@@ -148,7 +148,7 @@ TEST(Url, WhatIsNoUrlIsToldTheForms) {
 }
 
 TEST(Url, SchemesOfLaterVersionsAreNamed) {
-  for (const auto scheme : {"rediss", "redis+sentinel", "redis+cluster", "zookeeper", "etcd"}) {
+  for (const auto scheme : {"redis+sentinel", "redis+cluster", "zookeeper", "etcd"}) {
     expect_bad(scheme + "://db"s, scheme + ":// is not supported by this version"s);
   }
   expect_bad("redis://a,b,c", "one host");
@@ -181,6 +181,56 @@ TEST(Url, BadRedlockUrlsAreNamed) {
   expect_bad("redlock://a,b?max_ttl=1", "max_ttl");
   expect_bad("redlock://a1,a2,a3,a4,a5,a6,a7,a8,a9,b1,b2,b3,b4,b5,b6,b7", "at most 15");
   expect_bad("redis://a?max_ttl=5000", "does not exist");
+}
+
+TEST(Url, TlsIsInTheScheme) {
+  EXPECT_FALSE(good("redis://db").has_tls);
+  EXPECT_FALSE(good("redlock://a,b,c").has_tls);
+  const auto one = good("rediss://app:pw@db:6380/3?ca=%2Fca.pem&cert=/me.pem&key=/me.key");
+  EXPECT_TRUE(one.has_tls);
+  EXPECT_EQ(one.what, kind::tcp);
+  EXPECT_EQ(one.host, "db");
+  EXPECT_EQ(one.database, 3);
+  EXPECT_EQ(one.tls.ca, "/ca.pem");
+  EXPECT_EQ(one.tls.cert, "/me.pem");
+  EXPECT_EQ(one.tls.key, "/me.key");
+  EXPECT_EQ(one.tls.server_name, "");
+  const auto several = good("redlock+tls://a,b:7,c?server_name=redis.example&epoch=2");
+  EXPECT_TRUE(several.has_tls);
+  EXPECT_EQ(several.what, kind::redlock);
+  EXPECT_EQ(several.nodes.size(), 3U);
+  EXPECT_EQ(several.tls.server_name, "redis.example");
+  expect_bad("rediss:db", "rediss://host[:port]");
+  expect_bad("redlock+tls:a,b", "redlock+tls://host1,host2");
+}
+
+// Accepted and ignored they would promise what does not happen.
+TEST(Url, OptionsOfTlsAreRefusedWithoutIt) {
+  for (const auto* option : {"ca=/x", "cert=/x", "key=/x", "server_name=x"}) {
+    expect_bad("redis://db?"s + option, "rediss://");
+    expect_bad("redlock://a,b,c?"s + option, "redlock+tls://");
+    expect_bad("local:?"s + option, "TLS");
+  }
+  expect_bad("rediss://db?key=/x", "no cert");
+  expect_bad("rediss://db?ca=", "option ca");
+  expect_bad("rediss://db?ca=a%00b", "option ca");
+}
+
+TEST(Url, VerificationCannotBeSwitchedOff) {
+  expect_bad("rediss://db?verify=none", "server_name=");
+  expect_bad("redis://db?verify=none", "always");
+}
+
+TEST(Url, PasswordMayBeInAFile) {
+  const auto url = good("redis://app@db?password_file=/run/secrets/a%26b");
+  EXPECT_EQ(url.user, "app");
+  EXPECT_EQ(url.password_file, "/run/secrets/a&b");
+  EXPECT_EQ(good("redlock+tls://a,b,c?password_file=/p").password_file, "/p");
+  EXPECT_EQ(good("unix:/redis.sock?password_file=/p").password_file, "/p");
+  expect_bad("redis://app:pw@db?password_file=/p", "a password and a password_file");
+  expect_bad("redis://:@db?password_file=/p", "a password and a password_file");
+  expect_bad("redis://db?password_file=", "password_file");
+  expect_bad("local:?password_file=/p", "not for local:");
 }
 
 TEST(Url, BadPartsAreNamed) {
@@ -258,7 +308,8 @@ RC_GTEST_PROP(Url, NoPartOfAPasswordIsEverInAMessage, ()) {
   const auto user = *rc::gen::element(""s, "app"s, "%"s);
   const auto rest = *rc::gen::element("db"s, "db:1"s, "db:x"s, "db/x"s, "db?x"s, "db?x=1"s, ""s,
                                       "::1"s, "[::1"s, "a,b"s, "db?spin=x"s, "db?prefix=%"s);
-  const auto scheme = *rc::gen::element("redis://"s, "redis:"s, "rediss://"s, "x://"s, ""s);
+  const auto scheme =
+      *rc::gen::element("redis://"s, "redis:"s, "rediss://"s, "redlock+tls://"s, "x://"s, ""s);
   const auto url = parse_url(scheme + user + ":" + password + "@" + rest);
   if (!url) RC_ASSERT(!shows_a_secret(url.error().message));
 }

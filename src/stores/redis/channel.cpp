@@ -55,7 +55,7 @@ void channel::notice_closing(lock& held) {
   const auto got = stream_->peek();
   if (got.would_block) return;
   const int why = got.bytes > 0 ? EPROTO : got.error;
-  break_locked(held, runtime::describe_io_error(why), errc::store_unreachable);
+  break_locked(held, runtime::describe_end(*stream_, why), errc::store_unreachable);
 }
 
 // Sends what there is. Callers that come meanwhile add to out_ and go on: this sends theirs too.
@@ -74,7 +74,7 @@ void channel::send_pending(lock& held) {
     sending_.erase(0, sent.bytes);
     if (sent.error != 0) {
       someone_sends_ = false;
-      break_locked(held, runtime::describe_io_error(sent.error), errc::outcome_unknown);
+      break_locked(held, runtime::describe_end(*stream_, sent.error), errc::outcome_unknown);
       break;
     }
     if (sent.would_block) break;  // the rest goes when the socket takes more

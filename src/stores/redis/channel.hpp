@@ -97,6 +97,8 @@ class channel {
   // To wait on several connections at once: poll for reading, then sweep(). Only where nobody uses
   // call(), whose leader may make the socket sleep through short replies.
   [[nodiscard]] int fd() const noexcept { return stream_->fd(); }
+  // There may be something to read already: do not poll before sweep().
+  [[nodiscard]] bool has_buffered() const noexcept { return stream_->has_buffered(); }
 
   // How many callers the pool has put here; the pool's business.
   int users = 0;

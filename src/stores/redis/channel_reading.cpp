@@ -181,8 +181,11 @@ channel::read_result channel::read_replies(lock& held, core::time_point until, b
   while (read.would_block) {
     const short events = blocked ? POLLIN | POLLOUT : POLLIN;
     if (may_wait) sleep_through(all_sent ? posted : 0);
-    if (!may_wait ||
-        runtime::wait_ready(stream_->fd(), events, until) != runtime::readiness::ready) {
+    const auto ready = [&] {
+      return stream_->has_buffered() ||
+             runtime::wait_ready(stream_->fd(), events, until) == runtime::readiness::ready;
+    };
+    if (!may_wait || !ready()) {
       held.lock();
       return read_result::nothing;
     }
@@ -210,7 +213,7 @@ channel::read_result channel::read_replies(lock& held, core::time_point until, b
     return read_result::failed;
   }
   if (error != 0) {
-    break_locked(held, runtime::describe_io_error(error), errc::outcome_unknown);
+    break_locked(held, runtime::describe_end(*stream_, error), errc::outcome_unknown);
     return read_result::failed;
   }
   return read_result::progress;

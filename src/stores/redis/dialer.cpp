@@ -1,7 +1,12 @@
 #include "stores/redis/dialer.hpp"
 
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <system_error>
 #include <utility>
 
+#include "runtime/tls_stream.hpp"
 #include "stores/redis/channel.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/server_error.hpp"
@@ -9,6 +14,8 @@
 namespace holdfast::stores::redis {
 
 namespace {
+
+constexpr std::size_t password_bytes_max = 4096;
 
 bool is_error(const reply_value& r) { return r.type == reply_kind::error; }
 
@@ -25,28 +32,60 @@ class login_dialer final : public dialer {
   void dial(core::time_point until, on_connected done) override { done(open(until)); }
 
  private:
-  [[nodiscard]] result<std::unique_ptr<runtime::stream>> open(core::time_point until) const {
-    auto fd = where_.connect(until);
-    if (!fd) return fail(std::move(fd.error()));
-    channel fresh{runtime::socket_stream(std::move(*fd)), where_.node, core::duration::zero()};
-    if (auto ok = greet(fresh, until); !ok) return fail(std::move(ok.error()));
-    return fresh.take();
-  }
+  [[nodiscard]] result<std::unique_ptr<runtime::stream>> open(core::time_point until) const;
+  [[nodiscard]] result<std::unique_ptr<runtime::stream>> secure(runtime::unique_fd fd,
+                                                                core::time_point until) const;
   [[nodiscard]] result<void> greet(channel& fresh, core::time_point until) const;
   [[nodiscard]] result<void> check_no_voter(channel& fresh, core::time_point until) const;
 
   const endpoint where_;
 };
 
+result<std::unique_ptr<runtime::stream>> login_dialer::secure(runtime::unique_fd fd,
+                                                              core::time_point until) const {
+  if (!where_.tls) return runtime::socket_stream(std::move(fd));
+  auto over = runtime::connect_tls(*where_.tls, std::move(fd), where_.host, until);
+  if (!over && over.error().code != errc::store_unreachable) {
+    over.error().message = where_.node + ": " + over.error().message;
+  }
+  return over;
+}
+
+result<std::unique_ptr<runtime::stream>> login_dialer::open(core::time_point until) const {
+  auto fd = where_.connect(until);
+  if (!fd) return fail(std::move(fd.error()));
+  auto over = secure(std::move(*fd), until);
+  if (!over) return over;
+  const auto& bytes = **over;
+  channel fresh{std::move(*over), where_.node, core::duration::zero()};
+  auto ok = greet(fresh, until);
+  if (ok) return fresh.take();
+  // A server may refuse a client's certificate once the client believes that it is connected.
+  if (auto why = bytes.trouble()) {
+    why->message = where_.node + ": " + why->message;
+    return fail(std::move(*why));
+  }
+  if (fresh.broken() && !where_.tls && !where_.host.empty()) {
+    ok.error().message += " (if it wants TLS at this port, write rediss:// or redlock+tls://)";
+  }
+  return fail(std::move(ok.error()));
+}
+
 // HELLO says in one round trip whether this is Redis, 6.0 or newer, and logs in.
 result<void> login_dialer::greet(channel& fresh, core::time_point until) const {
-  const bool log_in = !where_.password.empty() || !where_.user.empty();
+  auto password = where_.password;
+  if (!where_.password_file.empty()) {
+    auto read = read_password(where_.password_file);
+    if (!read) return fail(std::move(read.error()));
+    password = std::move(*read);
+  }
+  const bool log_in = !password.empty() || !where_.user.empty();
   const std::string user = where_.user.empty() ? "default" : where_.user;
   const auto say = [&](const command& text) { return fresh.call(text.bytes(), until, true); };
 
   command hello{log_in ? 7U : 4U};
   hello.arg("HELLO").arg("2");
-  if (log_in) hello.arg("AUTH").arg(user).arg(where_.password);
+  if (log_in) hello.arg("AUTH").arg(user).arg(password);
   hello.arg("SETNAME").arg("holdfast");
   auto answer = say(hello);
   if (!answer) return fail(std::move(answer.error()));
@@ -56,7 +95,7 @@ result<void> login_dialer::greet(channel& fresh, core::time_point until) const {
     answer = reply{};
   } else if (is_error(**answer) && said.starts_with("NOPERM")) {
     command auth{3};
-    auth.arg("AUTH").arg(user).arg(where_.password);
+    auth.arg("AUTH").arg(user).arg(password);
     answer = say(auth);
     if (!answer) return fail(std::move(answer.error()));
     said = text_of(**answer);
@@ -108,6 +147,25 @@ result<void> login_dialer::check_no_voter(channel& fresh, core::time_point until
 }
 
 }  // namespace
+
+result<std::string> read_password(const std::string& path) {
+  std::array<char, password_bytes_max + 1> bytes{};
+  std::ifstream file{path, std::ios::binary};
+  const int error = errno;
+  if (file) file.read(bytes.data(), bytes.size());
+  if (!file.is_open() || file.bad()) {
+    return fail(errc::not_authenticated, "the password file " + escape(path) + " cannot be read: " +
+                                             std::generic_category().message(error));
+  }
+  const std::string_view all{bytes.data(), static_cast<std::size_t>(file.gcount())};
+  const auto first = all.substr(0, all.find_first_of("\r\n"));
+  if (first.empty() || first.size() > password_bytes_max) {
+    return fail(errc::not_authenticated,
+                "the password file " + escape(path) + " must have a password of 1 to " +
+                    std::to_string(password_bytes_max) + " bytes as its first line");
+  }
+  return std::string{first};
+}
 
 std::shared_ptr<dialer> make_dialer(endpoint where) {
   return std::make_shared<login_dialer>(std::move(where));

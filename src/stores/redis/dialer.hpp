@@ -9,14 +9,18 @@
 
 #include "core/types.hpp"
 #include "runtime/stream.hpp"
+#include "runtime/tls_context.hpp"
 
 namespace holdfast::stores::redis {
 
 struct endpoint {
   std::string node;  // for messages; never holds a secret
   std::function<result<runtime::unique_fd>(core::time_point until)> connect;
+  std::string host;                           // of a server on TCP
+  std::shared_ptr<runtime::tls_context> tls;  // null: in the clear
   std::string user;
   std::string password;
+  std::string password_file;  // read for each connection: a password that was changed is picked up
   int database = 0;
   // Not a server that votes in a quorum: its locks and those of one server exclude nobody of the
   // other kind.
@@ -43,6 +47,9 @@ class dialer {
  private:
   const std::string node_;
 };
+
+// The first line of a file; errc::not_authenticated if there is none.
+[[nodiscard]] result<std::string> read_password(const std::string& path);
 
 // Connects and logs in on the calling thread: dial() blocks until `done` was called.
 [[nodiscard]] std::shared_ptr<dialer> make_dialer(endpoint where);

@@ -61,19 +61,22 @@ void message_reader::wait_on_thread(message_wait& mine) {
 void message_reader::sleep_and_read(message_wait& mine) {
   const auto open = hooks_.open();
   std::vector<pollfd> watched{{wake_.fd(), POLLIN, 0}};
-  for (const auto& one : open)
+  bool buffered = false;
+  for (const auto& one : open) {
     watched.push_back({one->fd(), POLLIN, 0});
+    buffered = buffered || one->has_buffered();
+  }
   mine.polls = true;
   int ready = 0;
   if (!mine.is_over()) {
-    const timespec left = runtime::until(mine.until());
+    const timespec left = buffered ? timespec{} : runtime::until(mine.until());
     ready = ::ppoll(watched.data(), watched.size(), &left, nullptr);
   }
   mine.polls = false;
-  if (ready <= 0) return;
+  if (ready < 0 || (ready == 0 && !buffered)) return;
   if (watched[0].revents != 0) wake_.reset();
   for (std::size_t i = 0; i < open.size(); ++i) {
-    if (watched[i + 1].revents == 0) continue;
+    if (watched[i + 1].revents == 0 && !open[i]->has_buffered()) continue;
     open[i]->receive();
     hooks_.received(*open[i]);
   }

@@ -22,6 +22,8 @@ class message_source {
   virtual ~message_source() = default;
 
   [[nodiscard]] virtual int fd() const noexcept = 0;
+  // There may be something to receive already: not to be waited for at fd().
+  [[nodiscard]] virtual bool has_buffered() const noexcept = 0;
   // Receives once, and never blocks. False: there was nothing, or it is over.
   virtual bool receive() = 0;
 };

@@ -25,7 +25,9 @@ class subscription::confirmation final : public waiting,
 
   void wait() override {
     while (!is_answered()) {
-      if (runtime::wait_ready(of_->fd(), POLLIN, until_) != runtime::readiness::ready) break;
+      const bool ready = of_->has_buffered() || runtime::wait_ready(of_->fd(), POLLIN, until_) ==
+                                                    runtime::readiness::ready;
+      if (!ready) break;
       of_->receive();
     }
     finish();
@@ -84,7 +86,9 @@ bool subscription::receive() {
   if (over()) return false;
   std::array<char, read_chunk_bytes> chunk;
   const auto got = stream_->receive_some(chunk.data(), chunk.size());
-  if (got.error != 0) end({errc::store_unreachable, runtime::describe_io_error(got.error), {}});
+  if (got.error != 0) {
+    end({errc::store_unreachable, runtime::describe_end(*stream_, got.error), {}});
+  }
   if (got.bytes == 0) return false;
   reader_.feed({chunk.data(), got.bytes});
   while (const auto one = reader_.next())

@@ -37,6 +37,7 @@ class subscription final : public message_source,
   [[nodiscard]] bool over() const noexcept { return why_over_.has_value(); }
 
   [[nodiscard]] int fd() const noexcept override { return stream_->fd(); }
+  [[nodiscard]] bool has_buffered() const noexcept override { return stream_->has_buffered(); }
   // Called when there is something to receive, if the stream tells.
   void on_readable(std::function<void()> readable) { readable_ = std::move(readable); }
 

@@ -261,9 +261,11 @@ result<void> check_lists(const redlock_config& from, redlock_config& to) {
                 "both lists need the same max_ttl: nodes wait for as long as old locks may last");
   }
   for (auto& one : to.nodes) {
-    if (!one.user.empty() || !one.password.empty()) continue;
+    if (one.tls && old_node.tls && one.tls->is_default()) one.tls = old_node.tls;
+    if (!one.user.empty() || !one.password.empty() || !one.password_file.empty()) continue;
     one.user = old_node.user;
     one.password = old_node.password;
+    one.password_file = old_node.password_file;
   }
   return {};
 }

@@ -122,6 +122,7 @@ void fan_out::sleep_until_one_answers(core::time_point due) {
   std::vector<std::size_t> whose;
   // Woken once, by the last of them, instead of by each.
   const bool one_suffices = waits_for_all();
+  bool buffered = false;
   for (std::size_t i = connections_.size(); i-- > 0;) {
     if (one_suffices && !waits_for(i)) continue;
     auto on = connections_[i]->current(owner_);
@@ -129,6 +130,7 @@ void fan_out::sleep_until_one_answers(core::time_point due) {
     // an idle one has to say is that it was closed, which is found out when it is used.
     if (!on || on->broken() || on->idle()) continue;
     watched.push_back({on->fd(), POLLIN, 0});
+    buffered = buffered || on->has_buffered();
     open.push_back(std::move(on));
     whose.push_back(i);
     if (one_suffices) break;
@@ -136,13 +138,14 @@ void fan_out::sleep_until_one_answers(core::time_point due) {
   watched.push_back({owner_->fd(), POLLIN, 0});
   sleeping_ = true;
   if (!decided()) {
-    const timespec left = runtime::until(due);
+    const timespec left = buffered ? timespec{} : runtime::until(due);
     static_cast<void>(::ppoll(watched.data(), watched.size(), &left, nullptr));
   }
   sleeping_ = false;
   if (watched.back().revents != 0) owner_->reset();
   for (std::size_t i = 0; i < open.size(); ++i) {
-    if (watched[i].revents != 0) static_cast<void>(connections_[whose[i]]->sweep());
+    const bool has_some = watched[i].revents != 0 || open[i]->has_buffered();
+    if (has_some) static_cast<void>(connections_[whose[i]]->sweep());
   }
   if (one_suffices) read_all();
 }

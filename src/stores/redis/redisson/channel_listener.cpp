@@ -24,6 +24,7 @@ class channel_listener::connection final : public message_source {
 
   [[nodiscard]] runtime::stream& over() const noexcept { return *over_; }
   int fd() const noexcept override { return over_->fd(); }
+  bool has_buffered() const noexcept override { return over_->has_buffered(); }
   bool receive() override {
     std::array<char, read_chunk_bytes> chunk;
     const auto got = over_->receive_some(chunk.data(), chunk.size());

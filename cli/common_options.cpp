@@ -105,12 +105,14 @@ void add_names(CLI::App& verb, std::vector<std::string>& into) {
 void add_store(CLI::App& verb, std::string& into) {
   verb.add_option(
           "--store", into,
-          "Where locks are kept: local:, unix:/path, redis://host or redlock://host1,host2,host3 "
-          "(with a password: use the variable)")
+          "Where locks are kept: local:, unix:/path, redis://host or redlock://host1,host2,host3; "
+          "with TLS rediss://host or redlock+tls://host1,host2,host3 (with a password: use the "
+          "variable)")
       ->envname("HOLDFAST_STORE")
       ->type_name("URL")
       ->default_str("local:");
-  verb.add_option("--password-file", "A file whose first line is the store's password")
+  verb.add_option("--password-file",
+                  "A file whose first line is the store's password; read again for each connection")
       ->envname("HOLDFAST_PASSWORD_FILE")
       ->type_name("PATH");
 }
@@ -220,9 +222,8 @@ void settle_store(CLI::App& app) {
   const CLI::Option* const file = app.get_option_no_throw("--password-file");
   const bool has_file = file != nullptr && file->count() != 0;
   store->clear();
-  store->add_result(
-      has_file ? with_password(url, read_password("--password-file", file->results().back()))
-               : url);
+  store->add_result(with_tls_variables(
+      has_file ? with_password_file(url, "--password-file", file->results().back()) : url));
   store->run_callback();
 }
 

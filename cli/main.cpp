@@ -36,7 +36,11 @@ constexpr const char* examples = R"(Examples:
 
 Durations: 500ms, 1.5s, 30s, 5m, 1h30m, 2d; a bare number is seconds.
 
-Exit codes: 75 busy, 76 lock lost, 69 store unreachable, 77 store refused the credentials,
+TLS, beside what the store's URL says: HOLDFAST_TLS_CA names the file or folder of the authorities
+to believe, HOLDFAST_TLS_CERT and HOLDFAST_TLS_KEY the client certificate and its key,
+HOLDFAST_TLS_SERVER_NAME the name that the server's certificate is for.
+
+Exit codes: 75 busy, 76 lock lost, 69 store unreachable, 77 store or certificate refused,
 74 no answer came, 64 usage, 70 internal, 1 refused; `run` returns its command's.)";
 
 // Takes what stands after the first `--` out of `run`'s arguments: it is the command's, whatever it

@@ -4,7 +4,9 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include <CLI/CLI.hpp>
@@ -31,18 +33,21 @@ struct parts {
 parts take_apart(std::string_view url) {
   const auto mark = url.find("://");
   const auto scheme = url.substr(0, mark);
-  if (scheme != "redis" && scheme != "redlock") return {{}, {}, url};
+  constexpr std::array<std::string_view, 4> known{"redis", "redlock", "rediss", "redlock+tls"};
+  if (std::find(known.begin(), known.end(), scheme) == known.end()) return {{}, {}, url};
   const auto at = url.rfind('@');
   const auto host = mark + 3;
   if (at == std::string_view::npos || at < host) return {url.substr(0, host), {}, url.substr(host)};
   return {url.substr(0, host), url.substr(host, at - host), url.substr(at + 1)};
 }
 
-std::string encoded(std::string_view text) {
+// `plain`: characters that are left as they are, beside letters and digits.
+std::string encoded(std::string_view text, std::string_view plain = {}) {
   std::string result;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x80U && std::isalnum(byte) != 0) {
+    const bool is_alphanumeric = byte < 0x80U && std::isalnum(byte) != 0;
+    if (is_alphanumeric || plain.find(c) != std::string_view::npos) {
       result += c;
     } else {
       result += fmt::format("%{:02X}", byte);
@@ -51,27 +56,19 @@ std::string encoded(std::string_view text) {
   return result;
 }
 
-}  // namespace
-
-std::string shown_store(std::string_view url) {
-  if (url == "local:") {
-    const auto server = local::status();
-    return server ? fmt::format("local: ({})", escape(server->folder)) : "local:";
-  }
-  const auto [scheme, user, rest] = take_apart(url);
-  return escape(std::string{scheme} + std::string{rest});
+std::string_view options_of(std::string_view url) {
+  const auto mark = url.find('?');
+  return mark == std::string_view::npos ? std::string_view{} : url.substr(mark + 1);
 }
 
-std::string without_password(std::string_view url) {
-  const auto [scheme, user, rest] = take_apart(url);
-  const auto name = user.substr(0, user.find(':'));
-  return std::string{scheme} + (name.empty() ? "" : std::string{name} + "@") + std::string{rest};
+bool has_option(std::string_view url, const std::string& name) {
+  const auto options = "&" + std::string{options_of(url)};
+  return options.find("&" + name + "=") != std::string::npos;
 }
 
-std::string with_password(std::string_view url, std::string_view password) {
-  const auto [scheme, user, rest] = take_apart(url);
-  if (scheme.empty() || user.find(':') != std::string_view::npos) return std::string{url};
-  return fmt::format("{}{}:{}@{}", scheme, user, encoded(password), rest);
+std::string with_option(std::string_view url, const std::string& name, std::string_view value) {
+  const char* const before = url.find('?') == std::string_view::npos ? "?" : "&";
+  return fmt::format("{}{}{}={}", url, before, name, encoded(value, "/._-"));
 }
 
 bool looks_like_store(std::string_view text) {
@@ -97,6 +94,55 @@ std::string read_password(const std::string& option, const std::string& path) {
                             in_quotes(path), password_bytes_max)};
   }
   return text;
+}
+
+}  // namespace
+
+std::string shown_store(std::string_view url) {
+  if (url == "local:") {
+    const auto server = local::status();
+    return server ? fmt::format("local: ({})", escape(server->folder)) : "local:";
+  }
+  const auto [scheme, user, rest] = take_apart(url);
+  return escape(std::string{scheme} + std::string{rest});
+}
+
+std::string without_password(std::string_view url) {
+  const auto [scheme, user, rest] = take_apart(url);
+  const auto name = user.substr(0, user.find(':'));
+  return std::string{scheme} + (name.empty() ? "" : std::string{name} + "@") + std::string{rest};
+}
+
+std::string with_password_file(std::string_view url, const std::string& option,
+                               const std::string& path) {
+  const auto password = read_password(option, path);
+  const auto [scheme, user, rest] = take_apart(url);
+  if (scheme.empty() || user.find(':') != std::string_view::npos) return std::string{url};
+  if (has_option(url, "password_file")) return std::string{url};
+  std::error_code ignored;
+  const auto full = std::filesystem::absolute(path, ignored);
+  if (std::filesystem::is_regular_file(full, ignored)) {
+    return with_option(url, "password_file", full.string());
+  }
+  return fmt::format("{}{}:{}@{}", scheme, user, encoded(password), rest);
+}
+
+std::string with_tls_variables(std::string_view url) {
+  std::string result{url};
+  if (!url.starts_with("rediss://") && !url.starts_with("redlock+tls://")) return result;
+  const auto take = [&](const char* variable, const char* option) {
+    const char* const value = std::getenv(variable);
+    if (value == nullptr || has_option(url, option)) return;
+    // Set and empty is a mistake, and must not mean that the system's authorities are believed.
+    result = with_option(result, option, value);
+  };
+  take("HOLDFAST_TLS_CA", "ca");
+  take("HOLDFAST_TLS_SERVER_NAME", "server_name");
+  // A key belongs to its certificate: never one from here and the other from there.
+  if (has_option(url, "cert") || has_option(url, "key")) return result;
+  take("HOLDFAST_TLS_CERT", "cert");
+  take("HOLDFAST_TLS_KEY", "key");
+  return result;
 }
 
 }  // namespace holdfast::cli

@@ -13,10 +13,15 @@ namespace holdfast::bench {
 struct servers {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;
+  std::uint16_t tls_port = 0;
+  std::string authority;  // to believe at that one
   std::string socket_path;
 
   [[nodiscard]] std::string tcp_url(const std::string& options = {}) const {
     return "redis://" + host + ":" + std::to_string(port) + options;
+  }
+  [[nodiscard]] std::string tls_url() const {
+    return "rediss://" + host + ":" + std::to_string(tls_port) + "?ca=" + authority;
   }
   [[nodiscard]] std::string unix_url(const std::string& options = {}) const {
     return "unix:" + socket_path + options;

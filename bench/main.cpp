@@ -13,9 +13,19 @@
 namespace holdfast::bench {
 namespace {
 
+// Lines of redis.conf: TLS at another port of the same server.
+std::vector<std::string> also_tls(const test::authority& by, std::uint16_t port) {
+  const auto shown = by.issue("server");
+  return {"tls-port " + std::to_string(port), "tls-cert-file " + shown.cert,
+          "tls-key-file " + shown.key, "tls-ca-cert-file " + by.file(), "tls-auth-clients no"};
+}
+
 std::vector<result> measured(const std::vector<std::string>& wanted, bool quick) {
-  const test::redis_server server{{.tcp = true}};
+  const test::authority authority{"the benchmarks' authority"};
   servers at;
+  at.tls_port = test::free_port();
+  at.authority = authority.file();
+  const test::redis_server server{{.tcp = true, .config = also_tls(authority, at.tls_port)}};
   at.port = server.port();
   at.socket_path = server.socket_path();
 

@@ -119,6 +119,8 @@ std::vector<bench_case> uncontended_cases(const servers& at) {
        our_pairs(at.unix_url(), false), their_pairs(at, true)},
       {"rlock_pair_1", "as pair_1, the lock that Java's Redisson shares", "pairs/s", by_hand, true,
        0.9, rlock_pairs(at.tcp_url()), their_pairs(at, false)},
+      {"tls_pair_1", "as pair_1, over TLS", "pairs/s", by_hand + ", without TLS", true, 0.7,
+       our_pairs(at.tls_url(), false), their_pairs(at, false)},
       {"pair_16", "16 threads, 16 locks, one client", "pairs/s", by_hand + ", 16 connections", true,
        2.0, our_pairs_in_threads(at.tcp_url()), their_pairs_in_threads(at)},
       {"recursive_reentry", "a recursive_mutex that is held, taken and left once more", "pairs/s",

@@ -19,4 +19,13 @@ int main() {
   } catch (const holdfast::error& error) {  // crosses the library's border by its exported type
     std::cout << "refused: " << error.what() << '\n';
   }
+
+  try {
+    holdfast::client nobody{"rediss://127.0.0.1:1?ca=/nonexistent"};
+    std::cerr << "authorities that do not exist were believed\n";
+    return 1;
+  } catch (const holdfast::error& error) {  // TLS is there, with OpenSSL behind it
+    if (error.code() != holdfast::errc::invalid_argument) return 1;
+    std::cout << "refused: " << error.what() << '\n';
+  }
 }

@@ -165,6 +165,7 @@ TEST_F(TlsLocks, ReplacedCertificatesAreReadForTheNextConnection) {
            {.operation_timeout = 20s}};
   auto mutex = c.mutex("orders");
   EXPECT_TRUE(mutex.try_acquire());
+  auto held = c.mutex("held all the time").acquire();
 
   const auto shown = next.issue("server");
   EXPECT_EQ(
@@ -182,6 +183,8 @@ TEST_F(TlsLocks, ReplacedCertificatesAreReadForTheNextConnection) {
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_TRUE(
       eventually([&] { return thrown_by([&] { EXPECT_TRUE(mutex.try_acquire()); }) == errc{}; }));
+  EXPECT_TRUE(held.renew());
+  EXPECT_TRUE(held.release());
 }
 
 class TlsRedlock : public testing::Test {

@@ -1,6 +1,7 @@
 // What rread_write_lock puts on the wire, beside a Java program played by hand: the hash, the keys
 // of holds, TTLs, messages. The real Redisson is met in tests/interop.
 #include <future>
+#include <latch>
 #include <mutex>
 #include <shared_mutex>
 
@@ -254,11 +255,13 @@ TEST_F(RedissonReadWriteWire, WritersMessageWakesAllReaders) {
   client c = direct();
   rread_write_lock config{c, "config"};
   java_writes("60000");
+  std::latch inside{4};
   std::vector<std::future<bool>> all;
   for (int i = 0; i < 4; ++i) {
     all.push_back(std::async(std::launch::async, [&] {
       const lease held = config.read_lock().acquire(30s);
-      return eventually([&] { return config.status().holding == 4; });  // together
+      inside.count_down();
+      return eventually([&] { return inside.try_wait(); });  // together
     }));
   }
   ASSERT_TRUE(eventually([&] { return c.counters().waiting_now == 4 && someone_listens(); }));

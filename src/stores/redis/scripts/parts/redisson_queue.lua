@@ -2,10 +2,11 @@
 -- set that says until when each keeps its place, in ms since 1970. Java's Redisson reads the clocks
 -- of its own processes for that; here it is the server's.
 --
--- Redisson's rule: who joins keeps its place for so long as the waiter before it, and a time of its
--- own in addition. Who leaves takes that time off again, from all behind it. Only the first is ever
--- tested. So a waiter that comes to the front has its own time left, and one that is gone without a
--- word delays others by that. Waiters of ours that ask again are moved on by what has gone by.
+-- Redisson's rule: a waiter that joins keeps its place for so long as the one before it, and a time
+-- of its own in addition. A waiter that leaves takes that time off again, from all behind it. Only
+-- the first is ever tested. So a waiter that comes to the front has its own time left, and one that
+-- is gone without a word delays others by that. Waiters of ours that ask again are moved on by what
+-- has gone by.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- The first that is there; nothing: none is. At most 500 are passed over in one call.

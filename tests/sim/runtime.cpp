@@ -103,7 +103,12 @@ void background::run_always(task work) { static_cast<void>(run(std::move(work)))
 namespace holdfast::stores {
 
 void begin_in_background(runtime::background& on, std::function<void(caller&)> begin) {
-  on.run_always([begin = std::move(begin)] { begin(sim::process::current()->events); });
+  static_cast<void>(begin_in_background_at(on, runtime::now(), std::move(begin)));
+}
+
+bool begin_in_background_at(runtime::background& on, core::time_point when,
+                            std::function<void(caller&)> begin) {
+  return on.run_at(when, [begin = std::move(begin)] { begin(sim::process::current()->events); });
 }
 
 }  // namespace holdfast::stores

@@ -69,11 +69,11 @@ struct migrating_node {
   std::string name;
   const node_set* reached_by = nullptr;  // the set whose connection to it is used,
   std::size_t place = 0;                 // and its place there
-  std::string old_config;                // empty: not in the old set
-  std::string new_config;
+  std::string old_config{};              // empty: not in the old set
+  std::string new_config{};
   standing is = standing::unreachable;  // before it was changed
   bool knows_complete = false;          // it is in the new set, and knows that enough are
-  std::string said;                     // for a person
+  std::string said{};                   // for a person
 };
 using migrating_nodes = std::vector<migrating_node>;
 
@@ -95,48 +95,49 @@ migrating_nodes everybody(const node_set& from, const node_set& to) {
   for (std::size_t i = 0; i < from.nodes().size(); ++i) {
     const auto& one = from.nodes()[i];
     const auto next = place_in(to, one.name);
-    all.push_back({next ? part::stays : part::leaves,
-                   one.name,
-                   &from,
-                   i,
-                   one.config,
-                   next ? to.nodes()[*next].config : config_of_leavers(to),
-                   {},
-                   false,
-                   {}});
+    all.push_back({.as = next ? part::stays : part::leaves,
+                   .name = one.name,
+                   .reached_by = &from,
+                   .place = i,
+                   .old_config = one.config,
+                   .new_config = next ? to.nodes()[*next].config : config_of_leavers(to)});
   }
   for (std::size_t i = 0; i < to.nodes().size(); ++i) {
     const auto& one = to.nodes()[i];
     if (place_in(from, one.name)) continue;
-    all.push_back({part::joins, one.name, &to, i, {}, one.config, {}, false, {}});
+    all.push_back({.as = part::joins,
+                   .name = one.name,
+                   .reached_by = &to,
+                   .place = i,
+                   .new_config = one.config});
   }
   return all;
 }
 
+struct move_answer {
+  standing is;
+  std::string_view in_words;
+};
+// By the number that scripts/move.lua gives.
+constexpr std::array<move_answer, 7> move_answers{
+    {{standing::foreign, ""},
+     {standing::intact, "votes"},
+     {standing::waits, "may have lost locks"},
+     {standing::changed, "votes in the new set"},
+     {standing::joining, "is in the new set and does not vote yet"},
+     {standing::empty, "is empty"},
+     {standing::settling, "was moved a moment ago"}}};
+
 void take_answer(migrating_node& one, const std::optional<result<redis::reply>>& answer) {
   one.is = standing::unreachable;
-  one.said = "no answer";
-  if (!answer) return;
-  if (!*answer) {
-    one.said = answer->error().message;
-    return;
-  }
+  one.said = answer && !*answer ? answer->error().message : "no answer";
+  if (!answer || !*answer) return;
   const auto fields = redis::elements_of(***answer);
-  constexpr std::array<standing, 7> by_number{standing::foreign, standing::intact,  standing::waits,
-                                              standing::changed, standing::joining, standing::empty,
-                                              standing::settling};
-  constexpr std::array<std::string_view, 7> in_words{"",
-                                                     "votes",
-                                                     "may have lost locks",
-                                                     "votes in the new set",
-                                                     "is in the new set and does not vote yet",
-                                                     "is empty",
-                                                     "was moved a moment ago"};
   if (fields.empty() || fields[0]->type != redis::reply_kind::integer) return;
   const auto number = static_cast<std::size_t>(fields[0]->integer);
-  if (number >= by_number.size()) return;
-  one.is = by_number[number];
-  one.said = in_words[number];
+  if (number >= move_answers.size()) return;
+  one.is = move_answers[number].is;
+  one.said = move_answers[number].in_words;
   const bool may_know =
       one.is == standing::changed || one.is == standing::joining || one.is == standing::empty;
   one.knows_complete = may_know && fields.size() > 1 && fields[1]->integer == 1;
@@ -168,13 +169,12 @@ void ask(migrating_nodes& all, const node_set& from, const node_set& to, std::st
     for (const auto& one : all) {
       if (!theirs(one)) continue;
       const auto wait_id = runtime::fresh_owner();
-      const std::array<std::string_view, 7> args{
-          one.old_config, one.new_config, to.identity().description, max_ttl, wall,
-          what,           wait_id.text()};
-      asked->ask(one.place, {scripts::move, record_keys, args});
+      asked->ask(one.place, {scripts::move,
+                             {record_key},
+                             {one.old_config, one.new_config, to.identity().description, max_ttl,
+                              wall, what, wait_id.text()}});
     }
-    const auto answers = wait_here<gather::answers>(
-        [&](caller& by, auto done) { asked->collect(until, by, std::move(done)); });
+    const auto answers = asked->collect(until);
     for (auto& one : all) {
       if (theirs(one)) take_answer(one, answers[one.place]);
     }
@@ -202,46 +202,38 @@ constexpr std::string_view by_hand =
     "tokens then go on from clients' clocks";
 
 result<void> allowed(const node_set& from, const node_set& to, const migrating_nodes& all) {
+  const auto no = [&](errc code, const std::string& why) { return fail(told(code, why, all)); };
   switch (core::judge_change(as_core(all))) {
     case core::change_verdict::safe:
       return {};
     case core::change_verdict::too_much_at_once:
-      return fail(
-          told(errc::store_refused,
-               "too much at once, a majority of the new nodes need not meet one of the old: "
-               "nothing was changed; go from " +
-                   from.identity().description + " to " + to.identity().description +
-                   " in several moves",
-               all));
+      return no(errc::store_refused,
+                "too much at once, a majority of the new nodes need not meet one of the old: "
+                "nothing was changed; go from " +
+                    from.identity().description + " to " + to.identity().description +
+                    " in several moves");
     case core::change_verdict::foreign_node:
-      return fail(
-          told(errc::incompatible,
-               "a node belongs to another set: nothing was changed; see that both lists are "
-               "written as their clients write them",
-               all));
+      return no(errc::incompatible,
+                "a node belongs to another set: nothing was changed; see that both lists are "
+                "written as their clients write them");
     case core::change_verdict::newcomer_away:
-      return fail(told(errc::store_unreachable,
-                       "a new node does not answer: nothing was changed; start it first", all));
+      return no(errc::store_unreachable,
+                "a new node does not answer: nothing was changed; start it first");
     case core::change_verdict::too_early:
-      return fail(told(errc::store_loading,
-                       "locks of the list before may still be held: nothing was changed; do this "
-                       "when max_ttl is over since the last move",
-                       all));
+      return no(errc::store_loading,
+                "locks of the list before may still be held: nothing was changed; do this when "
+                "max_ttl is over since the last move");
     case core::change_verdict::too_few_closed:
-      return fail(
-          told(errc::store_unreachable,
-               "a majority of the old nodes has to answer: nothing was changed; start them, " +
-                   std::string{by_hand},
-               all));
+      return no(errc::store_unreachable,
+                "a majority of the old nodes has to answer: nothing was changed; start them, " +
+                    std::string{by_hand});
     case core::change_verdict::too_few_stay:
       break;
   }
-  return fail(
-      told(errc::store_unreachable,
-           "a majority of the new list has to be nodes of the old one that answer: nothing was "
-           "changed; start them, " +
-               std::string{by_hand},
-           all));
+  return no(errc::store_unreachable,
+            "a majority of the new list has to be nodes of the old one that answer: nothing was "
+            "changed; start them, " +
+                std::string{by_hand});
 }
 
 // Whether `to` can follow `from` at all, as they are written. Gives `to` what it may leave out.
@@ -327,7 +319,8 @@ result<void> init_set(redlock_config of, core::time_point until) {
   if (any(seen, report::foreign)) {
     return fail(refusal(
         errc::incompatible,
-        "nothing was changed: a node has voted in another set than " + set.set().ours, set, seen));
+        "nothing was changed: a node has voted in another set than " + set.identity().description,
+        set, seen));
   }
   if (any(seen, report::unreachable)) {
     return fail(refusal(errc::store_unreachable,

@@ -200,6 +200,10 @@ void gather::collect(core::time_point until, caller& by, std::function<void(answ
   when_decided(until, by, [this, done = std::move(done)] { done(take()); });
 }
 
+gather::answers gather::collect(core::time_point until) {
+  return wait_here<answers>([&](auto& by, auto done) { collect(until, by, std::move(done)); });
+}
+
 gather::answers gather::take() {
   answers all(places_.size());
   const std::lock_guard guard{m_};

@@ -108,6 +108,8 @@ class gather final : public fan_out {
   using quality = std::function<bool(const redis::reply_value&)>;
   void collect(core::time_point until, caller& by, std::function<void(answers)> done,
                std::size_t enough = SIZE_MAX, quality good = nullptr);
+  // On the calling thread.
+  [[nodiscard]] answers collect(core::time_point until);
 
  private:
   void on_answer(std::size_t node, std::uint64_t tag, result<redis::reply> answer) override;

@@ -115,7 +115,7 @@ std::optional<core::owner_id> owner_in(std::string_view value) {
 
 std::vector<node_view> read_views(const std::optional<result<redis::reply>>& answer,
                                   std::size_t locks, const std::string& node,
-                                  const set_names& set) {
+                                  const set_identity& set) {
   node_view unknown;
   unknown.node = node;
   auto said = usable_answer(answer, node, set);

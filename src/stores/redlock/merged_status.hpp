@@ -38,7 +38,7 @@ struct node_view {
 // A node's answer to scripts/inspect.lua for so many locks: a view of each.
 [[nodiscard]] std::vector<node_view> read_views(const std::optional<result<redis::reply>>& answer,
                                                 std::size_t locks, const std::string& node,
-                                                const set_names& set);
+                                                const set_identity& set);
 
 // Held by the attempt that has a majority; a failure, with what each node said, if too few know.
 // Not every waiter is in the queue of every node: one that is in any queue waits.

@@ -8,6 +8,7 @@
 #include "core/planted.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/random.hpp"
+#include "stores/background_caller.hpp"
 #include "stores/redis/server_error.hpp"
 
 namespace holdfast::stores::redlock {
@@ -29,14 +30,15 @@ bool is_worth_repeating(const result<redis::reply>& answer) {
 
 }  // namespace
 
-std::string request::sent(std::string_view run_id) const {
-  if (!script_) return bytes_;
-  return how_ == form::by_hash ? script_->by_hash() + redis::as_argument(run_id)
-                               : as_source(run_id);
+request request::as_source() const {
+  auto other = *this;
+  other.may_be_unknown_ = false;
+  return other;
 }
 
-std::string request::as_source(std::string_view run_id) const {
-  return script_->by_source() + redis::as_argument(run_id);
+std::string request::sent(std::string_view run_id) const {
+  if (call_->which() == nullptr) return call_->by_hash();
+  return (may_be_unknown_ ? call_->by_hash() : call_->by_source()) + redis::as_argument(run_id);
 }
 
 bool was_cut_off(const result<redis::reply>& answer) {
@@ -50,6 +52,7 @@ node_connection::node_connection(std::shared_ptr<redis::dialer> to, core::durati
       reply_patience_{reply_patience},
       connecting_{std::move(connecting)},
       tell_{std::move(tell)},
+      repetitions_{*connecting_, repeat_pause, [this] { return repeat_owed(); }},
       pace_{connect_pace, runtime::random_bits()} {}
 
 node_connection::~node_connection() { close(); }
@@ -57,7 +60,7 @@ node_connection::~node_connection() { close(); }
 void node_connection::close() {
   std::shared_ptr<opened> open;
   std::shared_ptr<opened> fresh;
-  std::deque<queued> dropped;
+  std::deque<outgoing> dropped;
   {
     lock held{m_};
     closed_ = true;
@@ -147,32 +150,28 @@ node_connection::on_reply node_connection::owing(const request& what, core::time
 // Said again when the connection is made anew, or, if it is open, after a pause.
 void node_connection::owe(owed what) {
   if (core::planted(core::planted_bug::owed_release)) return;
-  const auto now = runtime::now();
   const lock held{m_};
-  if (closed_ || what.give_up <= now) return core::note_dropped(what.what.sent({}));
+  if (closed_ || what.give_up <= runtime::now()) return core::note_dropped(what.what.sent({}));
   if (owed_.size() >= owed_max) {
     core::note_dropped(owed_.front().what.sent({}));
     owed_.pop_front();
   }
   owed_.push_back(std::move(what));
-  if (!on_ || repeat_planned_) return;
-  repeat_planned_ = connecting_->run_at(core::after(now, repeat_pause), [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->repeat_owed();
-  });
+  if (on_) repetitions_.plan(*this);
 }
 
-void node_connection::repeat_owed() {
+bool node_connection::repeat_owed() {
   std::shared_ptr<opened> on;
   std::deque<owed> now;
   {
     const lock held{m_};
-    repeat_planned_ = false;
-    if (!on_) return;  // open() sees to it
+    if (!on_) return false;  // open() sees to it
     on = on_;
     now.swap(owed_);
   }
   send_owed(on, now);
   if (tell_.unread) tell_.unread();
+  return false;
 }
 
 void node_connection::send_owed(const std::shared_ptr<opened>& on, const std::deque<owed>& all) {
@@ -187,8 +186,9 @@ void node_connection::send_owed(const std::shared_ptr<opened>& on, const std::de
   }
 }
 
-// False, and `done` is as it was, if it could not be sent.
-bool node_connection::post(const std::shared_ptr<opened>& on, const request& what, on_reply& done) {
+// False, and `done` will not be called, if it could not be sent.
+bool node_connection::post(const std::shared_ptr<opened>& on, const request& what,
+                           const on_reply& done) {
   // Copied: a channel that breaks under a post drops what it was given.
   const auto position = on->to.post(
       what.sent(on->run_id),
@@ -208,15 +208,9 @@ void node_connection::on_answer(const std::shared_ptr<opened>& on, const request
   silent_ = false;
   if ((*answer)->type == redis::reply_kind::error) {
     const auto said = redis::text_of(**answer);
-    if (redis::is_noscript(said) && what.is_script() && on) {
-      // In order: what was sent behind it comes back the same way, and behind it again.
-      const auto sent = on->to.post(what.as_source(on->run_id),
-                                    [self = shared_from_this(), done, on = std::weak_ptr{on},
-                                     what](result<redis::reply> second) {
-                                      self->on_answer(on.lock(), what, done, std::move(second));
-                                    });
-      if (sent != 0) return;
-    }
+    // In order: what was sent behind it comes back the same way, and behind it again.
+    const bool goes_again = redis::is_noscript(said) && what.may_be_unknown() && on;
+    if (goes_again && post(on, what.as_source(), done)) return;
     if (done) done(fail(redis::translate_error(said, node())));
     return;
   }
@@ -235,27 +229,24 @@ void node_connection::lost(const std::shared_ptr<opened>& which) {
 void node_connection::start_connecting(lock& held, core::duration wait) {
   static_cast<void>(held);
   if (under_way_ || closed_) return;
-  under_way_ = true;
-  auto task = [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->connect();
-  };
-  const bool planned = wait > core::duration::zero()
-                           ? connecting_->run_at(core::after(runtime::now(), wait), std::move(task))
-                           : connecting_->run(std::move(task));
-  if (!planned) under_way_ = false;
+  under_way_ = begin_in_background_at(*connecting_, core::after(runtime::now(), wait),
+                                      [weak = weak_from_this()](caller& by) {
+                                        if (const auto self = weak.lock()) self->connect(by);
+                                      });
 }
 
-void node_connection::connect() {
+void node_connection::connect(caller& by) {
   const auto until = core::after(runtime::now(), connect_patience);
-  dialer_->dial(until, [weak = weak_from_this(), until](auto over) {
+  dialer_->dial(until, [weak = weak_from_this(), until, &by](auto over) {
     const auto self = weak.lock();
     if (!self) return;
     if (!over) return self->went_down(std::move(over.error()));
-    self->greet(std::move(*over), until);
+    self->greet(std::move(*over), until, by);
   });
 }
 
-void node_connection::greet(std::unique_ptr<runtime::stream> over, core::time_point until) {
+void node_connection::greet(std::unique_ptr<runtime::stream> over, core::time_point until,
+                            caller& by) {
   const auto fresh = std::make_shared<opened>(std::move(over), node(), reply_patience_);
   fresh->to.read_when_told(std::shared_ptr<redis::channel>{fresh, &fresh->to});
   {
@@ -263,76 +254,41 @@ void node_connection::greet(std::unique_ptr<runtime::stream> over, core::time_po
     if (closed_) return;
     greeted_ = fresh;
   }
-  static_cast<void>(
-      connecting_->run_at(until, [self = weak_from_this(), late = std::weak_ptr{fresh}] {
-        const auto us = self.lock();
-        const auto on = late.lock();
-        if (us && on) us->end_greeting(on);
-      }));
-  say_next(fresh, tell_.greet());
-  // Nobody else reads it yet; where the stream tells by itself, nobody has to.
-  if (fresh->to.fd() < 0) return;
-  // One reply after the other: a thread that waits for the last of several lets the socket sleep
-  // through short ones, and goes on doing so.
-  blocking_caller here;
-  while (is_greeted(fresh) && runtime::now() < until) {
-    fresh->to.await(fresh->to.sent() - fresh->unanswered + 1, until, here, [] {});
-    here.run();
-  }
-  end_greeting(fresh);
+  redis::command info{1};
+  fresh->to.call(info.arg("INFO").bytes(), until, false, by,
+                 [weak = weak_from_this(), fresh](auto answer) {
+                   if (const auto self = weak.lock()) self->on_greeted(fresh, std::move(answer));
+                 });
 }
 
-bool node_connection::is_greeted(const std::shared_ptr<opened>& fresh) const {
-  const lock held{m_};
-  return greeted_ == fresh;
-}
-
-// If it has not come to its end.
-void node_connection::end_greeting(const std::shared_ptr<opened>& fresh) {
-  if (is_greeted(fresh)) fresh->to.break_off("no answer in time");
-}
-
-void node_connection::say_next(const std::shared_ptr<opened>& fresh,
-                               const std::shared_ptr<greeting>& words) {
-  const auto next = words->next();
-  if (next.empty()) {
-    fresh->run_id = words->run_id();
-    return open(fresh);
+void node_connection::on_greeted(const std::shared_ptr<opened>& fresh, result<redis::reply> info) {
+  if (!info) return went_down(std::move(info.error()));
+  const auto said = redis::text_of(**info);
+  if ((*info)->type == redis::reply_kind::error) {
+    return went_down(redis::translate_error(said, node()));
   }
-  fresh->unanswered = next.size();
-  const auto answered = [self = weak_from_this(), on = std::weak_ptr{fresh}, words](auto answer) {
-    const auto us = self.lock();
-    const auto still = on.lock();
-    if (!us || !still || !us->is_greeted(still)) return;  // it has failed already
-    if (!answer) return us->went_down(std::move(answer.error()));
-    if ((*answer)->type == redis::reply_kind::error) {
-      return us->went_down(redis::translate_error(redis::text_of(**answer), us->node()));
-    }
-    if (auto ok = words->on_answer(**answer); !ok) return us->went_down(std::move(ok.error()));
-    if (--still->unanswered == 0) us->say_next(still, words);
-  };
-  for (const auto& one : next) {
-    if (fresh->to.post(one, answered) != 0) continue;
-    if (is_greeted(fresh))
-      went_down({errc::store_unreachable, "the connection was lost again", {}});
-    return;
-  }
+  auto run_id = tell_.identify(said);
+  if (!run_id) return went_down(std::move(run_id.error()));
+  fresh->run_id = std::move(*run_id);
+  open(fresh);
 }
 
 void node_connection::open(const std::shared_ptr<opened>& fresh) {
+  if (tell_.first) {
+    for (const auto& one : tell_.first())
+      static_cast<void>(post(fresh, one.what, one.done));
+  }
   lock held{m_};
   pace_.reset();
   for (;;) {
     if (closed_) return;
     if (queue_.empty() && owed_.empty()) break;
-    std::deque<queued> waiting;
-    std::deque<owed> owed_now;
-    waiting.swap(queue_);
-    owed_now.swap(owed_);
+    const auto waiting = std::exchange(queue_, {});
+    const auto owed_now = std::exchange(owed_, {});
     held.unlock();
     // What was given back goes before what is asked for.
     send_owed(fresh, owed_now);
-    for (auto& one : waiting) {
+    for (const auto& one : waiting) {
       const bool too_late = one.wanted && !one.wanted();
       if (!too_late && post(fresh, one.what, one.done)) continue;
       if (one.done) one.done(fail(errc::store_unreachable, "the connection was lost again"));
@@ -352,7 +308,7 @@ void node_connection::open(const std::shared_ptr<opened>& fresh) {
 
 void node_connection::went_down(failure why) {
   if (why.code == errc::outcome_unknown) why.code = errc::store_unreachable;
-  std::deque<queued> waiting;
+  std::deque<outgoing> waiting;
   {
     lock held{m_};
     if (closed_) return;

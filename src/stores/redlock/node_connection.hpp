@@ -4,10 +4,12 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <holdfast/result.hpp>
@@ -16,9 +18,11 @@
 #include "core/types.hpp"
 #include "runtime/background.hpp"
 #include "runtime/wake_fd.hpp"
+#include "stores/delayed_task.hpp"
 #include "stores/redis/channel.hpp"
 #include "stores/redis/dialer.hpp"
 #include "stores/redis/script_call.hpp"
+#include "stores/waiting.hpp"
 
 namespace holdfast::stores::redlock {
 
@@ -29,42 +33,29 @@ namespace holdfast::stores::redlock {
 // scripts need not ask the server for it each time, which costs as much as the rest of them.
 class request {
  public:
-  enum class form { by_hash, as_source };
+  using words = std::span<const std::string_view>;
 
-  explicit request(const redis::command& plain) : bytes_{plain.bytes()} {}
-  request(const redis::scripts::script& which, std::span<const std::string_view> keys,
-          std::span<const std::string_view> args, form how = form::by_hash)
-      : script_{std::make_shared<const redis::script_call>(which, keys, args, 1)}, how_{how} {}
+  explicit request(const redis::command& plain)
+      : call_{std::make_shared<const redis::script_call>(plain.bytes())} {}
+  request(const redis::scripts::script& which, words keys, words args)
+      : call_{std::make_shared<const redis::script_call>(which, keys, args, 1)},
+        may_be_unknown_{true} {}
+  request(const redis::scripts::script& which, std::initializer_list<std::string_view> keys,
+          std::initializer_list<std::string_view> args)
+      : request{which, words{keys.begin(), keys.size()}, words{args.begin(), args.size()}} {}
 
-  [[nodiscard]] bool is_script() const noexcept { return script_ != nullptr; }
+  // True for a script that is sent by its hash.
+  [[nodiscard]] bool may_be_unknown() const noexcept { return may_be_unknown_; }
+  [[nodiscard]] request as_source() const;
   [[nodiscard]] std::string sent(std::string_view run_id) const;
-  // For a node that does not know the script.
-  [[nodiscard]] std::string as_source(std::string_view run_id) const;
 
  private:
-  std::shared_ptr<const redis::script_call> script_;
-  form how_ = form::by_hash;
-  std::string bytes_;
+  std::shared_ptr<const redis::script_call> call_;
+  bool may_be_unknown_ = false;
 };
 
 // True if a connection failed the request: the node may not have got it, and a repetition might.
 [[nodiscard]] bool was_cut_off(const result<redis::reply>& answer);
-
-// What is said on a fresh connection before anything else.
-class greeting {
- public:
-  greeting() = default;
-  greeting(const greeting&) = delete;
-  greeting& operator=(const greeting&) = delete;
-  virtual ~greeting() = default;
-
-  // What to send next, all at once; nothing: all is said.
-  [[nodiscard]] virtual std::vector<std::string> next() = 0;
-  // The answers, in order. A failure: the connection is of no use.
-  [[nodiscard]] virtual result<void> on_answer(const redis::reply_value& answer) = 0;
-  // Of the server, once all is said.
-  [[nodiscard]] virtual const std::string& run_id() const = 0;
-};
 
 // Thread-safe. Nothing here blocks, so that a node that is dead or hung costs its callers nothing.
 //
@@ -84,10 +75,21 @@ class node_connection : public std::enable_shared_from_this<node_connection> {
   static constexpr core::duration connect_patience = std::chrono::milliseconds{500};
 
   using on_reply = redis::channel::on_reply;
+  struct outgoing {
+    request what;
+    on_reply done;
+    // False: nobody needs it any more, and it fails instead. None: it is needed.
+    std::function<bool()> wanted{};
+  };
+  // All but `identify` may be empty.
   struct hooks {
-    std::function<std::unique_ptr<greeting>()> greet;
-    std::function<void()> opened;
-    std::function<void()> unread;  // replies that nobody waits for: sweep() soon
+    // Of what a fresh connection's server says of itself: its run_id. A failure: the connection is
+    // of no use.
+    std::function<result<std::string>(std::string_view info)> identify{};
+    // What is sent on it in front of all else.
+    std::function<std::vector<outgoing>()> first{};
+    std::function<void()> opened{};
+    std::function<void()> unread{};  // replies that nobody waits for: sweep() soon
   };
 
   // `reply_patience`: without a reply for so long, the connection is made anew.
@@ -122,11 +124,6 @@ class node_connection : public std::enable_shared_from_this<node_connection> {
   void close();
 
  private:
-  struct queued {
-    request what;
-    on_reply done;
-    std::function<bool()> wanted;
-  };
   struct owed {
     request what;
     core::time_point give_up;
@@ -140,22 +137,19 @@ class node_connection : public std::enable_shared_from_this<node_connection> {
         : to{std::move(over), node, core::duration::zero(), reply_patience} {}
     redis::channel to;
     std::string run_id{};
-    std::size_t unanswered = 0;  // of the greeting
   };
   [[nodiscard]] on_reply owing(const request& what, core::time_point give_up, on_reply done);
-  bool post(const std::shared_ptr<opened>& on, const request& what, on_reply& done);
+  bool post(const std::shared_ptr<opened>& on, const request& what, const on_reply& done);
   void on_answer(const std::shared_ptr<opened>& on, const request& what, const on_reply& done,
                  result<redis::reply> answer);
   void owe(owed what);
-  void repeat_owed();
+  [[nodiscard]] bool repeat_owed();
   void send_owed(const std::shared_ptr<opened>& on, const std::deque<owed>& all);
   void lost(const std::shared_ptr<opened>& which);
   void start_connecting(lock& held, core::duration wait);
-  void connect();
-  void greet(std::unique_ptr<runtime::stream> over, core::time_point until);
-  [[nodiscard]] bool is_greeted(const std::shared_ptr<opened>& fresh) const;
-  void end_greeting(const std::shared_ptr<opened>& fresh);
-  void say_next(const std::shared_ptr<opened>& fresh, const std::shared_ptr<greeting>& words);
+  void connect(caller& by);
+  void greet(std::unique_ptr<runtime::stream> over, core::time_point until, caller& by);
+  void on_greeted(const std::shared_ptr<opened>& fresh, result<redis::reply> info);
   void open(const std::shared_ptr<opened>& fresh);
   void went_down(failure why);
   void wake_all(lock& held);
@@ -164,6 +158,7 @@ class node_connection : public std::enable_shared_from_this<node_connection> {
   const core::duration reply_patience_;
   const std::shared_ptr<runtime::background> connecting_;
   const hooks tell_;
+  delayed_task repetitions_;  // of what is owed
   std::atomic<bool> silent_{false};
   std::atomic<bool> down_{false};
 
@@ -172,9 +167,8 @@ class node_connection : public std::enable_shared_from_this<node_connection> {
   std::shared_ptr<opened> on_;
   std::shared_ptr<opened> greeted_;  // while it is
   bool under_way_ = false;           // a connection is being made, or planned
-  bool repeat_planned_ = false;      // of what is owed
   bool closed_ = false;
-  std::deque<queued> queue_;
+  std::deque<outgoing> queue_;
   std::deque<owed> owed_;
   std::vector<std::shared_ptr<runtime::wake_fd>> wake_on_open_;  // of threads that wait for that
   core::backoff pace_;

@@ -47,17 +47,14 @@ std::string hash_of(std::string_view text) {
   return shown;
 }
 
-std::string info_command() {
-  command info{1};
-  return info.arg("INFO").bytes();
-}
-
 std::string_view line_of(std::string_view info, std::string_view field) {
   const auto at = info.find(field);
   if (at == std::string_view::npos) return {};
   info.remove_prefix(at + field.size());
   return info.substr(0, info.find_first_of("\r\n"));
 }
+
+std::string run_id_in(std::string_view info) { return std::string{line_of(info, "run_id:")}; }
 
 }  // namespace
 
@@ -80,65 +77,22 @@ request as_request(const record_script& script) {
   return {*script.which, record_keys, args};
 }
 
-// A fresh connection: whose is it, does it know the scripts, may it vote.
-class node_set::first_words final : public greeting {
- public:
-  first_words(node_set& of, std::size_t node) : of_{of}, node_{node} {}
-
-  std::vector<std::string> next() override {
-    if (said_ == 0) return {info_command()};
-    if (said_ > 1) return {};
-    std::vector<std::string> all;
-    for (const auto* script : {&scripts::acquire, &scripts::raise, &scripts::release}) {
-      command load{3};
-      all.push_back(load.arg("SCRIPT").arg("LOAD").arg(script->source).bytes());
-    }
-    const auto look =
-        as_request(look_script(of_.identity_, node_, runtime::wall_ms(), with_counters::no));
-    all.push_back(look.as_source(run_id_));
-    looks_at_ = all.size();
-    return all;
+// Loads the scripts of an acquisition, and looks whether the node may vote.
+std::vector<node_connection::outgoing> node_set::first_words(std::size_t node) {
+  std::vector<node_connection::outgoing> all;
+  for (const auto* script : {&scripts::acquire, &scripts::raise, &scripts::release}) {
+    command load{3};
+    load.arg("SCRIPT").arg("LOAD").arg(script->source);
+    all.push_back({request{load}, nullptr});
   }
-  result<void> on_answer(const redis::reply_value& answer) override {
-    const auto at = said_++;
-    if (at == 0) {
-      auto run_id = of_.check_identity(node_, answer);
-      if (!run_id) return fail(std::move(run_id.error()));
-      run_id_ = std::move(*run_id);
-    } else if (at == looks_at_ &&
-               core::has_to_wait(read_standing(answer, of_.config.epoch).report)) {
-      of_.look_after_nodes();
-    }
-    return {};
-  }
-  const std::string& run_id() const override { return run_id_; }
-
- private:
-  node_set& of_;
-  const std::size_t node_;
-  std::size_t said_ = 0;      // and answered
-  std::size_t looks_at_ = 0;  // which of them
-  std::string run_id_;
-};
-
-// A fresh connection for renewals, which only wants to know whose it is.
-class node_set::first_words_of_renewals final : public greeting {
- public:
-  std::vector<std::string> next() override {
-    if (answered_) return {};
-    return {info_command()};
-  }
-  result<void> on_answer(const redis::reply_value& answer) override {
-    answered_ = true;
-    run_id_ = line_of(text_of(answer), "run_id:");
-    return {};
-  }
-  const std::string& run_id() const override { return run_id_; }
-
- private:
-  bool answered_ = false;
-  std::string run_id_;
-};
+  const auto look = look_script(identity_, node, runtime::wall_ms(), with_counters::no);
+  all.push_back({as_request(look), [this](const auto& answer) {
+                   const bool waits =
+                       answer && core::has_to_wait(read_standing(**answer, config.epoch).report);
+                   if (waits) look_after_nodes();
+                 }});
+  return all;
+}
 
 std::string node_set::describe_us(std::string_view label) const {
   return redis::describe_holder(host, runtime::process_id(), label);
@@ -167,8 +121,8 @@ void node_set::start() {
     one.config = identity_.configs[i];
     const auto dial = config.make_dialer(where);
     one.calls = std::make_shared<node_connection>(dial, patience, connecting_, hooks_of(i));
-    node_connection::hooks renewing;
-    renewing.greet = [] { return std::make_unique<first_words_of_renewals>(); };
+    // Renewals only want to know whose connection it is.
+    node_connection::hooks renewing{.identify = run_id_in};
     one.renewals =
         std::make_shared<node_connection>(dial, patience, connecting_, std::move(renewing));
     names_.push_back(where.node);
@@ -191,13 +145,13 @@ void node_set::close() {
 }
 
 node_connection::hooks node_set::hooks_of(std::size_t node) {
-  node_connection::hooks tell;
-  tell.greet = [this, node] { return std::make_unique<first_words>(*this, node); };
-  tell.opened = [this, before = std::make_shared<std::atomic<bool>>(false)] {
-    if (before->exchange(true) && events.reconnected) events.reconnected();
-  };
-  tell.unread = [this] { watch_replies(); };
-  return tell;
+  return {.identify = [this, node](auto info) { return check_identity(node, info); },
+          .first = [this, node] { return first_words(node); },
+          .opened =
+              [this, before = std::make_shared<std::atomic<bool>>(false)] {
+                if (before->exchange(true) && events.reconnected) events.reconnected();
+              },
+          .unread = [this] { watch_replies(); }};
 }
 
 namespace {
@@ -223,12 +177,16 @@ std::string unfit_as_node(std::string_view info) {
 
 }  // namespace
 
-result<std::string> node_set::check_identity(std::size_t node, const redis::reply_value& info) {
+result<std::string> node_set::check_identity(std::size_t node, std::string_view info) {
   const auto& name = nodes_[node].name;
-  if (const auto why = unfit_as_node(text_of(info)); !why.empty()) {
+  if (const auto why = unfit_as_node(info); !why.empty()) {
     return fail(errc::incompatible, name + " " + why);
   }
-  std::string run_id{line_of(text_of(info), "run_id:")};
+  // It would answer all else with just that, and is looked at anew when it has its data.
+  if (line_of(info, "loading:") == "1") {
+    return fail(redis::translate_error("LOADING Redis is loading the dataset in memory", name));
+  }
+  auto run_id = run_id_in(info);
   const std::lock_guard guard{m_};
   run_ids_[node] = run_id;
   for (std::size_t i = 0; i < run_ids_.size(); ++i) {
@@ -288,8 +246,8 @@ void node_set::ask_every(const request_of& what, core::time_point until, caller&
       });
 }
 
-gather::answers node_set::inspect(std::span<const std::string> locks,
-                                  core::time_point until) const {
+std::vector<std::vector<node_view>> node_set::inspect(std::span<const std::string> locks,
+                                                      core::time_point until) const {
   std::vector<std::string> queues;
   queues.reserve(locks.size());
   std::vector<std::string_view> keys{record_key};
@@ -302,8 +260,15 @@ gather::answers node_set::inspect(std::span<const std::string> locks,
     const std::array<std::string_view, 2> args{nodes_[i].config, shown};
     return request{scripts::inspect, keys, args};
   };
-  return wait_here<gather::answers>(
+  const auto answers = wait_here<gather::answers>(
       [&](caller& by, auto done) { ask_every(look, until, by, std::move(done)); });
+  std::vector<std::vector<node_view>> all(locks.size());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    auto views = read_views(answers[i], locks.size(), names_[i], identity_);
+    for (std::size_t k = 0; k < views.size(); ++k)
+      all[k].push_back(std::move(views[k]));
+  }
+  return all;
 }
 
 bool node_set::sweep() {
@@ -324,8 +289,7 @@ void node_set::flush(core::time_point until) noexcept {
     const auto on = nodes_[i].calls->current();
     if (on && !on->idle()) pings->ask(i, request{ping});
   }
-  static_cast<void>(wait_here<gather::answers>(
-      [&](caller& by, auto done) { pings->collect(until, by, std::move(done)); }));
+  static_cast<void>(pings->collect(until));
   std::unique_lock held{m_};
   let_in_.wait_for(held, let_in_patience, [this] { return !lets_in_; });
 }

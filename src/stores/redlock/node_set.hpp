@@ -15,6 +15,7 @@
 #include "runtime/background.hpp"
 #include "stores/delayed_task.hpp"
 #include "stores/redlock/fan_out.hpp"
+#include "stores/redlock/merged_status.hpp"
 #include "stores/redlock/node_connection.hpp"
 #include "stores/redlock/redlock_store.hpp"
 #include "stores/redlock/rejoining.hpp"
@@ -69,7 +70,6 @@ class node_set : public std::enable_shared_from_this<node_set> {
   [[nodiscard]] const std::vector<node>& nodes() const noexcept { return nodes_; }
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
   [[nodiscard]] std::size_t majority() const noexcept { return core::majority_of(nodes_.size()); }
-  [[nodiscard]] set_names set() const { return {identity_.description, config.max_ttl}; }
   [[nodiscard]] turn_inbox& turns() noexcept { return *turns_; }
   [[nodiscard]] fan_out::connections calls() const;
   [[nodiscard]] fan_out::connections renewals() const;
@@ -80,9 +80,9 @@ class node_set : public std::enable_shared_from_this<node_set> {
   using on_answers = std::function<void(gather::answers)>;
   void ask_every(const request_of& what, core::time_point until, caller& by, on_answers done,
                  silent_nodes are = silent_nodes::skipped) const;
-  // What every node says of these locks, by scripts/inspect.lua.
-  [[nodiscard]] gather::answers inspect(std::span<const std::string> locks,
-                                        core::time_point until) const;
+  // Each of these locks, as every node has it.
+  [[nodiscard]] std::vector<std::vector<node_view>> inspect(std::span<const std::string> locks,
+                                                            core::time_point until) const;
   // Whether a majority answered when this client last asked for a lock. Only then it queues: a
   // client that is cut off would be told that it is its turn, and could not use it.
   [[nodiscard]] bool majority_answers() const noexcept { return majority_answers_; }
@@ -112,11 +112,9 @@ class node_set : public std::enable_shared_from_this<node_set> {
   [[nodiscard]] const set_identity& identity() const noexcept { return identity_; }
 
  private:
-  class first_words;
-  class first_words_of_renewals;
   [[nodiscard]] node_connection::hooks hooks_of(std::size_t node);
-  [[nodiscard]] result<std::string> check_identity(std::size_t node,
-                                                   const redis::reply_value& info);
+  [[nodiscard]] result<std::string> check_identity(std::size_t node, std::string_view info);
+  [[nodiscard]] std::vector<node_connection::outgoing> first_words(std::size_t node);
   [[nodiscard]] bool sweep();
   void look_again();
   void let_nodes_rejoin(const rejoining::step& next, caller& by);

@@ -66,44 +66,30 @@ std::unique_ptr<attempt> redlock_lock::begin(attempt_spec what) {
 
 request redlock_lock::acquire_request(std::size_t node, const core::owner_id& id,
                                       const acquire_args& with) const {
-  const std::array<std::string_view, 3> keys{key_, record_key, queue_key_};
-  const std::array<std::string_view, 13> args{set_->nodes()[node].config,
-                                              counter_field_,
-                                              id.text(),
-                                              with.ttl,
-                                              with.token,
-                                              layout_text,
-                                              with.since,
-                                              with.holder,
-                                              ahead_us_max,
-                                              with.waiter,
-                                              with.ticket,
-                                              waiters_max,
-                                              with.asked_before ? "1" : ""};
-  return {scripts::acquire, keys, args};
+  return {scripts::acquire,
+          {key_, record_key, queue_key_},
+          {set_->nodes()[node].config, counter_field_, id.text(), with.ttl, with.token, layout_text,
+           with.since, with.holder, ahead_us_max, with.waiter, with.ticket, waiters_max,
+           with.asked_before ? "1" : ""}};
 }
 
 request redlock_lock::raise_request(std::size_t node, const core::owner_id& id,
                                     std::uint64_t to) const {
   const auto token = std::to_string(to);
-  const std::array<std::string_view, 2> keys{key_, record_key};
-  const std::array<std::string_view, 4> args{set_->nodes()[node].config, counter_field_, id.text(),
-                                             token};
-  return {scripts::raise, keys, args};
+  return {scripts::raise,
+          {key_, record_key},
+          {set_->nodes()[node].config, counter_field_, id.text(), token}};
 }
 
 request redlock_lock::release_request(const core::owner_id& id, std::string_view leaves_as,
                                       turn whose) const {
-  const std::array<std::string_view, 2> keys{key_, queue_key_};
-  const std::array<std::string_view, 3> args{id.text(), leaves_as,
-                                             whose == turn::next ? turn_ms : "0"};
-  return {scripts::release, keys, args};
+  return {scripts::release,
+          {key_, queue_key_},
+          {id.text(), leaves_as, whose == turn::next ? turn_ms : "0"}};
 }
 
 request redlock_lock::leave_request(std::string_view entry) const {
-  const std::array<std::string_view, 2> keys{key_, queue_key_};
-  const std::array<std::string_view, 3> args{"", entry, "0"};
-  return {scripts::release, keys, args};
+  return {scripts::release, {key_, queue_key_}, {"", entry, "0"}};
 }
 
 std::uint64_t redlock_lock::propose(std::uint64_t wall_us) const noexcept {

@@ -22,7 +22,17 @@ struct extension {
   fencing_token token{};  // in it
   bool taken = false;     // not extended: another has it
 };
-[[nodiscard]] extension read_extension(const redis::reply_value& answer);
+
+// A request to every node that extends these leases; its answers are for read_extensions().
+[[nodiscard]] std::shared_ptr<gather> ask_to_extend(const node_set& on, fan_out::connections via,
+                                                    std::span<const held> leases);
+struct extensions {
+  std::vector<std::vector<extension>> of_lease;                // what became of it on each node
+  std::vector<std::pair<std::size_t, core::duration>> clocks;  // of the nodes that extended
+  failure why{errc::outcome_unknown, "too few nodes answered", {}};  // and what the others said
+};
+[[nodiscard]] extensions read_extensions(node_set& on, std::size_t leases,
+                                         const gather::answers& answers);
 
 class redlock_lock final : public store_lock, public std::enable_shared_from_this<redlock_lock> {
  public:
@@ -39,11 +49,10 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   result<void> break_with(fencing_token token, core::time_point until) override;
 
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
-  // One lease's renewal from what the nodes said; a failure if that is not known. `ttl` was asked
-  // for, and counts from when the first request left.
-  [[nodiscard]] result<renewal> judge(const core::owner_id& id, core::duration ttl,
-                                      core::time_point counted_from,
-                                      std::span<const extension> said);
+  // One lease's renewal from what the nodes said. `ttl` was asked for, and counts from when the
+  // first request left.
+  [[nodiscard]] renewal judge(const core::owner_id& id, core::duration ttl,
+                              core::time_point counted_from, std::span<const extension> said);
 
   // Whether it is ours, or may become so, and was not given back.
   [[nodiscard]] bool holds(const core::owner_id& id) const;
@@ -89,10 +98,9 @@ class redlock_lock final : public store_lock, public std::enable_shared_from_thi
   void saw(std::uint64_t counter) noexcept;
 
  private:
-  [[nodiscard]] result<renewal> read_extensions(const core::owner_id& id, core::duration ttl,
-                                                core::time_point counted_from,
-                                                const gather::answers& answers);
-  [[nodiscard]] std::vector<node_view> look(core::time_point until);
+  [[nodiscard]] result<renewal> judge_by_hand(const core::owner_id& id, core::duration ttl,
+                                              core::time_point counted_from,
+                                              const gather::answers& answers);
   // None: it is not known here.
   [[nodiscard]] fencing_token token_of(const core::owner_id& id);
   void repair(std::size_t node, const core::owner_id& id, const std::string& value,

@@ -4,21 +4,13 @@
 
 namespace holdfast::stores::redlock {
 
-std::vector<node_view> redlock_lock::look(core::time_point until) {
-  const auto answers = set_->inspect({&key_, 1}, until);
-  std::vector<node_view> views;
-  for (std::size_t i = 0; i < answers.size(); ++i)
-    views.push_back(read_views(answers[i], 1, set_->names()[i], set_->set()).front());
-  return views;
-}
-
 result<lock_status> redlock_lock::inspect(core::time_point until) {
-  return judge_status(key_.substr(set_->config.prefix.size()), look(until));
+  return judge_status(key_.substr(set_->config.prefix.size()), set_->inspect({&key_, 1}, until)[0]);
 }
 
 result<void> redlock_lock::break_with(fencing_token token, core::time_point until) {
   // Who it is first: nodes that were not raised know it by another token.
-  const auto views = look(until);
+  const auto views = set_->inspect({&key_, 1}, until)[0];
   auto status = judge_status({}, views);
   if (!status) return fail(std::move(status.error()));
   if (!status->holder) return fail(errc::not_held, "nobody holds the lock; nothing was changed");

@@ -114,22 +114,8 @@ class redlock_store final : public store {
 
 void redlock_store::renew(std::vector<held> leases, core::time_point until, caller& by,
                           on_renewals done) {
-  std::vector<std::string_view> keys{record_key};
-  std::vector<std::string> ttls;
-  ttls.reserve(leases.size());
-  std::vector<std::string_view> args{{}};
-  for (const auto& one : leases) {
-    keys.push_back(static_cast<redlock_lock*>(one.lock)->key());
-    ttls.push_back(redis::milliseconds_text(one.ttl));
-    args.push_back(one.id.text());
-    args.push_back(ttls.back());
-  }
   const auto counted_from = runtime::now();
-  const auto asked = std::make_shared<gather>(set_->renewals(), set_->config.node_timeout, nullptr);
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
-    args[0] = set_->nodes()[i].config;
-    asked->ask(i, {scripts::extend, keys, args});
-  }
+  const auto asked = ask_to_extend(*set_, set_->renewals(), leases);
   asked->collect(until, by,
                  [this, counted_from, leases = std::move(leases), done = std::move(done)](
                      const auto& answers) { done(read_renewals(leases, counted_from, answers)); });
@@ -139,41 +125,25 @@ result<std::vector<renewal>> redlock_store::read_renewals(const std::vector<held
                                                           core::time_point counted_from,
                                                           const gather::answers& answers) {
   set_->watch_replies();
-  const auto nodes = answers.size();
-  std::vector<std::vector<extension>> said(leases.size(), std::vector<extension>(nodes));
-  failure why{errc::outcome_unknown, "too few nodes answered", {}};
-  for (std::size_t i = 0; i < nodes; ++i) {
-    auto answer = usable_answer(answers[i], set_->names()[i], set_->set());
-    if (!answer) {
-      const bool refused = answers[i] && *answers[i];
-      if (refused && asks_for_admission(***answers[i])) set_->look_after_nodes();
-      why.nodes.push_back({set_->names()[i], std::move(answer.error().message)});
-      continue;
-    }
-    const auto fields = elements_of(**answer);
-    if (fields.size() != leases.size() + 2) continue;
-    const auto theirs = redis::read_time(*fields[0], *fields[1]);
-    const auto step = clocks_[i].look(theirs, counted_from, runtime::now());
+  auto said = read_extensions(*set_, leases.size(), answers);
+  for (const auto& [node, clock] : said.clocks) {
+    const auto step = clocks_[node].look(clock, counted_from, runtime::now());
     if (step != core::duration::zero() && set_->events.clock_stepped) {
       set_->events.clock_stepped(step);
     }
-    for (std::size_t l = 0; l < leases.size(); ++l)
-      said[l][i] = read_extension(*fields[l + 2]);
   }
 #ifdef HOLDFAST_PLANT
-  answer_as_last_time(leases, said);
+  answer_as_last_time(leases, said.of_lease);
 #endif
   const auto from = core::planted(core::planted_bug::early_count) ? runtime::now() : counted_from;
   std::vector<renewal> all;
   bool any_known = false;
   for (std::size_t l = 0; l < leases.size(); ++l) {
     auto* lock = static_cast<redlock_lock*>(leases[l].lock);
-    auto one = lock->judge(leases[l].id, leases[l].ttl, from, said[l]);
-    if (!one) return fail(std::move(one.error()));
-    any_known = any_known || one->renewed || one->why != loss::none;
-    all.push_back(*one);
+    all.push_back(lock->judge(leases[l].id, leases[l].ttl, from, said.of_lease[l]));
+    any_known = any_known || all.back().renewed || all.back().why != loss::none;
   }
-  if (!any_known) return fail(std::move(why));
+  if (!any_known) return fail(std::move(said.why));
   return all;
 }
 
@@ -185,9 +155,7 @@ std::optional<std::set<std::string>> redlock_store::keys_on(std::size_t node,
   do {
     const auto asked = set_->ask_all();
     asked->ask(node, request{redis::scan_step(cursor, match)});
-    const auto answers = wait_here<gather::answers>([&](caller& by, auto done) {
-      asked->collect(core::after(runtime::now(), timeout), by, std::move(done));
-    });
+    const auto answers = asked->collect(core::after(runtime::now(), timeout));
     if (!answers[node] || !*answers[node]) return std::nullopt;
     const auto fields = elements_of(***answers[node]);
     if (fields.size() < 2) return std::nullopt;
@@ -221,17 +189,10 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
   std::vector<lock_status> all;
   for (std::size_t from = 0; from < all_keys.size(); from += inspected_per_call) {
     const auto count = std::min(inspected_per_call, all_keys.size() - from);
-    const auto answers = set_->inspect(std::span{all_keys}.subspan(from, count),
-                                       core::after(runtime::now(), timeout));
-    std::vector<std::vector<node_view>> seen;
-    for (std::size_t i = 0; i < answers.size(); ++i)
-      seen.push_back(read_views(answers[i], count, set_->names()[i], set_->set()));
+    const auto seen = set_->inspect(std::span{all_keys}.subspan(from, count),
+                                    core::after(runtime::now(), timeout));
     for (std::size_t k = 0; k < count; ++k) {
-      std::vector<node_view> views;
-      views.reserve(seen.size());
-      for (auto& one : seen)
-        views.push_back(std::move(one[k]));
-      auto status = judge_status(all_keys[from + k].substr(set_->config.prefix.size()), views);
+      auto status = judge_status(all_keys[from + k].substr(set_->config.prefix.size()), seen[k]);
       if (!status) return fail(std::move(status.error()));
       if (none) continue;
       // Any string key of the database may match the pattern: only ours are known to be locks.

@@ -9,7 +9,6 @@
 #include "core/planted.hpp"
 #include "redlock_scripts.hpp"
 #include "stores/redis/script_values.hpp"
-#include "stores/redlock/replies.hpp"
 
 namespace holdfast::stores::redlock {
 

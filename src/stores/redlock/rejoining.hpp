@@ -15,17 +15,9 @@
 #include "core/admission.hpp"
 #include "scripts.hpp"
 #include "stores/redis/resp.hpp"
+#include "stores/redlock/replies.hpp"
 
 namespace holdfast::stores::redlock {
-
-// A set as its nodes' records have it.
-struct set_identity {
-  // Of each node: names the set, the node's place in it and max_ttl. Travels in every script.
-  std::vector<std::string> configs;
-  std::string description;  // for people: describe_set()
-  unsigned epoch = 1;
-  core::duration max_ttl{};
-};
 
 // "n1:6379,n2:6379,n3:6379 (epoch 1, max_ttl 60000 ms)"
 [[nodiscard]] std::string describe_set(std::span<const std::string> sorted_names, unsigned epoch,

@@ -56,20 +56,20 @@ bool asks_for_admission(const redis::reply_value& answer) {
 }
 
 std::optional<core::duration> read_quarantine(const redis::reply_value& answer,
-                                              const set_names& set) {
+                                              const set_identity& set) {
   const auto fields = elements_of(answer);
   if (!asks_for_admission(answer) || fields.size() < 3) return std::nullopt;
   return std::max(core::duration::zero(), set.max_ttl - milliseconds{fields[2]->integer});
 }
 
 std::optional<failure> read_refusal(const redis::reply_value& answer, const std::string& node,
-                                    const set_names& set) {
+                                    const set_identity& set) {
   if (kind_of(answer) != -1) return std::nullopt;
   const auto fields = elements_of(answer);
   if (fields.size() < 3) return strange_answer(node);
   const auto why = text_of(*fields[1]);
   if (why == "config") {
-    return failure{errc::incompatible, other_set(text_of(*fields[2]), set.ours), {}};
+    return failure{errc::incompatible, other_set(text_of(*fields[2]), set.description), {}};
   }
   if (why == "ttl") {
     return failure{errc::invalid_argument,
@@ -87,7 +87,7 @@ std::optional<failure> read_refusal(const redis::reply_value& answer, const std:
 }
 
 result<const redis::reply_value*> usable_answer(const std::optional<result<redis::reply>>& answer,
-                                                const std::string& node, const set_names& set) {
+                                                const std::string& node, const set_identity& set) {
   if (!answer) return fail(errc::outcome_unknown, "no answer in time");
   if (!*answer) return fail(answer->error());
   if (auto why = read_refusal(***answer, node, set)) return fail(std::move(*why));
@@ -95,7 +95,7 @@ result<const redis::reply_value*> usable_answer(const std::optional<result<redis
 }
 
 core::vote read_acquire(const redis::reply_value& answer, const std::string& node,
-                        const set_names& set) {
+                        const set_identity& set) {
   using kind = core::vote::kind;
   if (auto why = read_refusal(answer, node, set)) return refusal(std::move(*why));
   const auto fields = elements_of(answer);
@@ -128,7 +128,7 @@ core::vote read_acquire(const redis::reply_value& answer, const std::string& nod
 }
 
 core::vote read_raise(const redis::reply_value& answer, std::uint64_t asked,
-                      const std::string& node, const set_names& set) {
+                      const std::string& node, const set_identity& set) {
   using kind = core::vote::kind;
   if (auto why = read_refusal(answer, node, set)) return refusal(std::move(*why));
   const auto fields = elements_of(answer);

@@ -118,9 +118,9 @@ void vote_round::on_answer(std::size_t node, std::uint64_t tag, result<redis::re
   if (!answer) {
     v = {.what = core::vote::kind::failed, .why = std::move(answer.error())};
   } else if (tag == to_acquire) {
-    v = read_acquire(**answer, name, set_->set());
+    v = read_acquire(**answer, name, set_->identity());
   } else {
-    v = read_raise(**answer, tag, name, set_->set());
+    v = read_raise(**answer, tag, name, set_->identity());
   }
   if (answer && asks_for_admission(**answer)) set_->look_after_nodes();
   take(node, tag, std::move(v));

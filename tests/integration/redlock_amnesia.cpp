@@ -67,9 +67,7 @@ class lone_rejoin {
   explicit lone_rejoin(const redlock_nodes& set)
       : nodes_{std::make_shared<stores::redlock::node_set>(
             detail::redlock_config_of(detail::parse_url(set.url()).value()), work_,
-            stores::redlock::node_set::role::visitor)} {
-    nodes_->start();
-  }
+            stores::redlock::node_set::role::visitor)} {}
   lone_rejoin(const lone_rejoin&) = delete;
   lone_rejoin& operator=(const lone_rejoin&) = delete;
   ~lone_rejoin() {
@@ -77,7 +75,7 @@ class lone_rejoin {
     work_->stop();
   }
   stores::redlock::rejoining operation() {
-    return {nodes_->identity(), core::admission_rule{nodes_->nodes().size()},
+    return {nodes_->identity(), core::admission_rule{nodes_->size()},
             [] { return std::string{runtime::fresh_owner().text()}; }};
   }
   // Does what a step says, and tells the operation.

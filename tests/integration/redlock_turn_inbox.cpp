@@ -38,24 +38,28 @@ class RedlockTurnInbox : public ::testing::Test {
     connecting_->stop();
   }
 
-  core::owner_id newcomer() {
-    const auto id = runtime::fresh_owner();
-    heard_->expect(id);
-    return id;
+  using waiter = turn_inbox::waiter;
+  static waiter unknown() {
+    return std::make_shared<stores::redlock::queued_waiter>(runtime::fresh_owner(), "", "", "");
+  }
+  waiter newcomer() {
+    auto fresh = unknown();
+    heard_->expect(fresh);
+    return fresh;
   }
   // Longer than any test may take.
-  std::shared_future<void> wait(const core::owner_id& id, std::size_t nodes) {
-    return wait_at(*heard_, id, nodes);
+  std::shared_future<void> wait(const waiter& who, std::size_t nodes) {
+    return wait_at(*heard_, who, nodes);
   }
-  std::shared_future<void> wait_at(turn_inbox& inbox, const core::owner_id& id, std::size_t nodes) {
-    waiting_.emplace_back(std::async(std::launch::async, [&inbox, id, nodes] {
+  std::shared_future<void> wait_at(turn_inbox& inbox, const waiter& who, std::size_t nodes) {
+    waiting_.emplace_back(std::async(std::launch::async, [&inbox, who, nodes] {
       stores::blocking_caller here;
-      inbox.wait(id, nodes, core::after(runtime::now(), 10min), here, [] {});
+      inbox.wait(who, nodes, core::after(runtime::now(), 10min), here, [] {});
       here.run();
     }));
     return waiting_.back();
   }
-  void tell(const core::owner_id& id, std::size_t node) { publish(node, std::string{id.text()}); }
+  void tell(const waiter& who, std::size_t node) { publish(node, std::string{who->id.text()}); }
   void publish(std::size_t node, const std::string& message) {
     const auto channel = "holdfast:turn:" + std::string{heard_->inbox()};
     EXPECT_EQ(servers_[node].command({"PUBLISH", channel, message}), "1");
@@ -120,7 +124,7 @@ TEST_F(RedlockTurnInbox, WhatWasHeardBeforeTheWaitCountsUntilTheWaiterAsks) {
   tell(witness, 0);
   ASSERT_TRUE(over(wait(witness, 1))) << "by then all from that node has been heard";
   ASSERT_TRUE(over(wait(id, 1)));
-  heard_->asks(id);
+  heard_->asks(*id);
   const auto again = wait(id, 1);
   EXPECT_NE(again.wait_for(0s), std::future_status::ready);
   tell(id, 1);
@@ -130,10 +134,10 @@ TEST_F(RedlockTurnInbox, WhatWasHeardBeforeTheWaitCountsUntilTheWaiterAsks) {
 TEST_F(RedlockTurnInbox, WhatIsForNobodyHereIsIgnored) {
   const auto id = newcomer();
   const auto one = wait(id, 1);
-  tell(runtime::fresh_owner(), 0);
+  tell(unknown(), 0);
   publish(0, "");
   publish(0, "not an id");
-  publish(1, std::string{id.text()} + ";");
+  publish(1, std::string{id->id.text()} + ";");
   const auto witness = newcomer();
   tell(witness, 0);
   ASSERT_TRUE(over(wait(witness, 1)));
@@ -146,7 +150,7 @@ TEST_F(RedlockTurnInbox, WhatIsForNobodyHereIsIgnored) {
 // hear on.
 TEST_F(RedlockTurnInbox, WhoeverLeavesAnotherOneListens) {
   constexpr int many = 8;
-  std::vector<std::pair<core::owner_id, std::shared_future<void>>> all;
+  std::vector<std::pair<waiter, std::shared_future<void>>> all;
   for (int i = 0; i < many; ++i) {
     const auto id = newcomer();
     all.emplace_back(id, wait(id, 1));
@@ -163,11 +167,11 @@ TEST_F(RedlockTurnInbox, WhoeverStopsWaitingAnotherOneListens) {
   const auto second = newcomer();
   const auto one = wait(first, 1);
   const auto other = wait(second, 1);
-  heard_->wake(first);
+  heard_->wake(*first);
   ASSERT_TRUE(over(one));
   const auto third = newcomer();
   const auto another = wait(third, 1);
-  heard_->wake(second);
+  heard_->wake(*second);
   ASSERT_TRUE(over(other));
   tell(third, 0);
   EXPECT_TRUE(over(another));
@@ -175,7 +179,7 @@ TEST_F(RedlockTurnInbox, WhoeverStopsWaitingAnotherOneListens) {
 
 // Nodes pass over a waiter that cannot be told: it has to ask again, and better now than in time.
 TEST_F(RedlockTurnInbox, WaiterThatCouldNotBeToldIsWokenWhenItCan) {
-  const auto id = runtime::fresh_owner();
+  const auto id = unknown();
   unopened_->expect(id);
   const auto one = wait_at(*unopened_, id, 2);
   EXPECT_NE(one.wait_for(0s), std::future_status::ready);

@@ -21,9 +21,7 @@ class visit {
  public:
   explicit visit(redlock_config of)
       : work_{std::make_shared<runtime::background>(1)},
-        set_{std::make_shared<node_set>(std::move(of), work_, node_set::role::visitor)} {
-    set_->start();
-  }
+        set_{std::make_shared<node_set>(std::move(of), work_, node_set::role::visitor)} {}
   visit(const visit&) = delete;
   visit& operator=(const visit&) = delete;
   ~visit() {
@@ -86,30 +84,28 @@ std::optional<std::size_t> place_in(const node_set& set, const std::string& name
 
 // Names the new set, and no place in it.
 std::string config_of_leavers(const node_set& to) {
-  const auto& one = to.nodes().front().config;
+  const auto& one = to.config_of(0);
   return one.substr(0, one.rfind('-')) + "-left";
 }
 
 migrating_nodes everybody(const node_set& from, const node_set& to) {
   migrating_nodes all;
-  for (std::size_t i = 0; i < from.nodes().size(); ++i) {
-    const auto& one = from.nodes()[i];
-    const auto next = place_in(to, one.name);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const auto next = place_in(to, from.names()[i]);
     all.push_back({.as = next ? part::stays : part::leaves,
-                   .name = one.name,
+                   .name = from.names()[i],
                    .reached_by = &from,
                    .place = i,
-                   .old_config = one.config,
-                   .new_config = next ? to.nodes()[*next].config : config_of_leavers(to)});
+                   .old_config = from.config_of(i),
+                   .new_config = next ? to.config_of(*next) : config_of_leavers(to)});
   }
-  for (std::size_t i = 0; i < to.nodes().size(); ++i) {
-    const auto& one = to.nodes()[i];
-    if (place_in(from, one.name)) continue;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (place_in(from, to.names()[i])) continue;
     all.push_back({.as = part::joins,
-                   .name = one.name,
+                   .name = to.names()[i],
                    .reached_by = &to,
                    .place = i,
-                   .new_config = one.config});
+                   .new_config = to.config_of(i)});
   }
   return all;
 }

@@ -56,6 +56,12 @@ std::string_view line_of(std::string_view info, std::string_view field) {
 
 std::string run_id_in(std::string_view info) { return std::string{line_of(info, "run_id:")}; }
 
+core::admission_rule admission_rule_for(std::size_t nodes) {
+  core::admission_rule rule{nodes};
+  if (core::planted(core::planted_bug::enough_sources)) rule.intact_min = 1;
+  return rule;
+}
+
 }  // namespace
 
 set_identity identity_of(const redlock_config& config) {
@@ -107,38 +113,29 @@ node_set::node_set(redlock_config given, std::shared_ptr<runtime::background> ba
       background_{std::move(background)},
       // One thread for each node that hangs while it is connected to, and some to be had then.
       connecting_{std::make_shared<runtime::background>(config.nodes.size() + 2)},
+      rejoining_{identity_, admission_rule_for(config.nodes.size()),
+                 [] { return std::string{runtime::fresh_owner().text()}; }},
       sweeps_{*background_, sweep_pause, [this] { return sweep(); }},
-      run_ids_(config.nodes.size()) {}
-
-void node_set::start() {
+      run_ids_(config.nodes.size()) {
   // A connection must not be given up while its node still has time to answer.
   const auto patience = std::max(config.node_timeout, redis::channel::posted_reply_max);
-  std::vector<std::shared_ptr<node_connection>> all;
   for (std::size_t i = 0; i < config.nodes.size(); ++i) {
-    const auto& where = config.nodes[i];
-    node one;
-    one.name = where.node;
-    one.config = identity_.configs[i];
-    const auto dial = config.make_dialer(where);
-    one.calls = std::make_shared<node_connection>(dial, patience, connecting_, hooks_of(i));
+    const auto dial = config.make_dialer(config.nodes[i]);
+    const auto connection = [&](node_connection::hooks tell) {
+      return std::make_shared<node_connection>(dial, patience, connecting_, std::move(tell));
+    };
+    names_.push_back(config.nodes[i].node);
+    calls_.push_back(connection(hooks_of(i)));
     // Renewals only want to know whose connection it is.
-    node_connection::hooks renewing{.identify = run_id_in};
-    one.renewals =
-        std::make_shared<node_connection>(dial, patience, connecting_, std::move(renewing));
-    names_.push_back(where.node);
-    all.push_back(one.calls);
-    nodes_.push_back(std::move(one));
+    renewals_.push_back(connection({.identify = run_id_in}));
   }
-  core::admission_rule rule{nodes_.size()};
-  if (core::planted(core::planted_bug::enough_sources)) rule.intact_min = 1;
-  rejoining_.emplace(identity_, rule, [] { return std::string{runtime::fresh_owner().text()}; });
-  turns_ = std::make_shared<turn_inbox>(std::move(all), connecting_);
+  turns_ = std::make_shared<turn_inbox>(calls_, connecting_);
 }
 
 void node_set::close() {
-  for (const auto& one : nodes_) {
-    one.calls->close();
-    one.renewals->close();
+  for (const auto* all : {&calls_, &renewals_}) {
+    for (const auto& one : *all)
+      one->close();
   }
   turns_->close();
   connecting_->stop();
@@ -178,7 +175,7 @@ std::string unfit_as_node(std::string_view info) {
 }  // namespace
 
 result<std::string> node_set::check_identity(std::size_t node, std::string_view info) {
-  const auto& name = nodes_[node].name;
+  const auto& name = names_[node];
   if (const auto why = unfit_as_node(info); !why.empty()) {
     return fail(errc::incompatible, name + " " + why);
   }
@@ -191,7 +188,7 @@ result<std::string> node_set::check_identity(std::size_t node, std::string_view 
   run_ids_[node] = run_id;
   for (std::size_t i = 0; i < run_ids_.size(); ++i) {
     if (i != node && !run_id.empty() && run_ids_[i] == run_id) {
-      return fail(errc::incompatible, name + " and " + nodes_[i].name +
+      return fail(errc::incompatible, name + " and " + names_[i] +
                                           " are the same server, and would vote twice: name "
                                           "each server once");
     }
@@ -199,29 +196,15 @@ result<std::string> node_set::check_identity(std::size_t node, std::string_view 
   return run_id;
 }
 
-fan_out::connections node_set::calls() const {
-  fan_out::connections all;
-  for (const auto& one : nodes_)
-    all.push_back(one.calls);
-  return all;
-}
-
-fan_out::connections node_set::renewals() const {
-  fan_out::connections all;
-  for (const auto& one : nodes_)
-    all.push_back(one.renewals);
-  return all;
-}
-
 std::shared_ptr<gather> node_set::ask_all(silent_nodes are) const {
-  return std::make_shared<gather>(calls(), config.node_timeout, nullptr, are);
+  return std::make_shared<gather>(calls_, config.node_timeout, nullptr, are);
 }
 
 void node_set::ask_every(const request_of& what, core::time_point until, caller& by,
                          on_answers done, silent_nodes are) const {
   std::vector<std::optional<request>> words;
   const auto first = ask_all(are);
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+  for (std::size_t i = 0; i < size(); ++i) {
     words.push_back(what(i));
     if (words[i]) first->ask(i, *words[i]);
   }
@@ -257,7 +240,7 @@ std::vector<std::vector<node_view>> node_set::inspect(std::span<const std::strin
   }
   const auto shown = std::to_string(waiters_shown_max);
   const auto look = [&](std::size_t i) {
-    const std::array<std::string_view, 2> args{nodes_[i].config, shown};
+    const std::array<std::string_view, 2> args{config_of(i), shown};
     return request{scripts::inspect, keys, args};
   };
   const auto answers = wait_here<gather::answers>(
@@ -273,9 +256,9 @@ std::vector<std::vector<node_view>> node_set::inspect(std::span<const std::strin
 
 bool node_set::sweep() {
   bool more = false;
-  for (const auto& one : nodes_) {
-    more = one.calls->sweep() || more;
-    more = one.renewals->sweep() || more;
+  for (const auto* all : {&calls_, &renewals_}) {
+    for (const auto& one : *all)
+      more = one->sweep() || more;
   }
   return more;
 }
@@ -285,8 +268,8 @@ void node_set::flush(core::time_point until) noexcept {
   command ping{1};
   ping.arg("PING");
   // Replies come in order: with these, all before them have come.
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const auto on = nodes_[i].calls->current();
+  for (std::size_t i = 0; i < size(); ++i) {
+    const auto on = calls_[i]->current();
     if (on && !on->idle()) pings->ask(i, request{ping});
   }
   static_cast<void>(pings->collect(until));

@@ -40,15 +40,6 @@ inline const std::string ahead_us_max = std::to_string(
 // The set that a client of this configuration uses.
 [[nodiscard]] set_identity identity_of(const redlock_config& config);
 
-struct node {
-  std::string name;
-  // Names the set, the node's place in it and max_ttl: what travels in every script.
-  std::string config;
-  std::shared_ptr<node_connection> calls;
-  // Renewals have a connection of their own: they must not queue behind anything.
-  std::shared_ptr<node_connection> renewals;
-};
-
 [[nodiscard]] request as_request(const record_script& script);
 
 // Thread-safe. Locks keep it alive.
@@ -58,8 +49,6 @@ class node_set : public std::enable_shared_from_this<node_set> {
   enum class role { client, visitor };
   node_set(redlock_config given, std::shared_ptr<runtime::background> background,
            role as = role::client);
-  // Makes the connections' owners; once, before anything else.
-  void start();
   void close();
 
   const redlock_config config;
@@ -67,12 +56,17 @@ class node_set : public std::enable_shared_from_this<node_set> {
   store_events events;
   const std::shared_ptr<redlock::polling> polling;
 
-  [[nodiscard]] const std::vector<node>& nodes() const noexcept { return nodes_; }
+  [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
+  [[nodiscard]] std::size_t majority() const noexcept { return core::majority_of(size()); }
+  // Of each node.
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
-  [[nodiscard]] std::size_t majority() const noexcept { return core::majority_of(nodes_.size()); }
+  [[nodiscard]] const std::string& config_of(std::size_t node) const {
+    return identity_.configs[node];
+  }
+  [[nodiscard]] const fan_out::connections& calls() const noexcept { return calls_; }
+  // Renewals have a connection of their own: they must not queue behind anything.
+  [[nodiscard]] const fan_out::connections& renewals() const noexcept { return renewals_; }
   [[nodiscard]] turn_inbox& turns() noexcept { return *turns_; }
-  [[nodiscard]] fan_out::connections calls() const;
-  [[nodiscard]] fan_out::connections renewals() const;
   [[nodiscard]] std::shared_ptr<gather> ask_all(silent_nodes are = silent_nodes::skipped) const;
   // What every node says to something that may be asked twice: once more where the connection turns
   // out to be to a server that is gone, and another may be there now.
@@ -124,10 +118,11 @@ class node_set : public std::enable_shared_from_this<node_set> {
   const set_identity identity_;
   const std::shared_ptr<runtime::background> background_;
   const std::shared_ptr<runtime::background> connecting_;
-  std::vector<node> nodes_;
   std::vector<std::string> names_;
+  fan_out::connections calls_;
+  fan_out::connections renewals_;
   std::shared_ptr<turn_inbox> turns_;
-  std::optional<rejoining> rejoining_;  // of the one task that `looking_` stands for
+  rejoining rejoining_;  // of the one task that `looking_` stands for
   delayed_task sweeps_;
   std::atomic<bool> looking_{false};
   std::condition_variable let_in_;

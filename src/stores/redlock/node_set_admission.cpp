@@ -14,7 +14,7 @@ void node_set::look_after_nodes() {
 void node_set::look_again() {
   begin_in_background(*background_, [weak = weak_from_this()](caller& by) {
     if (const auto self = weak.lock()) {
-      self->let_nodes_rejoin(self->rejoining_->start(runtime::now(), runtime::wall_ms()), by);
+      self->let_nodes_rejoin(self->rejoining_.start(runtime::now(), runtime::wall_ms()), by);
     }
   });
 }
@@ -34,7 +34,7 @@ void node_set::let_nodes_rejoin(const rejoining::step& next, caller& by) {
           for (const auto& one : answers)
             said.push_back(one && *one ? (*one)->get() : nullptr);
           self->let_nodes_rejoin(
-              self->rejoining_->on_answers(said, runtime::now(), runtime::wall_ms()), by);
+              self->rejoining_.on_answers(said, runtime::now(), runtime::wall_ms()), by);
         });
   }
   const bool again =
@@ -62,11 +62,11 @@ gather::answers node_set::run_on_records(const record_scripts& scripts,
 
 std::vector<node_standing> node_set::survey(core::time_point until, with_counters counters) const {
   record_scripts looks;
-  for (std::size_t i = 0; i < nodes_.size(); ++i)
+  for (std::size_t i = 0; i < size(); ++i)
     looks.emplace_back(look_script(identity_, i, runtime::wall_ms(), counters));
   const auto answers = run_on_records(looks, until);
-  std::vector<node_standing> all(nodes_.size());
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+  std::vector<node_standing> all(size());
+  for (std::size_t i = 0; i < size(); ++i) {
     if (!answers[i]) continue;
     if (*answers[i]) {
       all[i] = read_standing(***answers[i], config.epoch);

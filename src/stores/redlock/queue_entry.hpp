@@ -2,11 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/types.hpp"
+#include "stores/pause.hpp"
 
 namespace holdfast::stores::redlock {
 
@@ -28,8 +31,15 @@ struct queue_entry {
   }
 };
 
+// What a waiter has heard, and its wait: turn_inbox.
+struct turn_news {
+  std::uint64_t turns = 0;                     // nodes where it is its turn: a bit for each
+  core::time_point gathered_by = core::never;  // once the first has told
+  bool could_be_told = false;                  // when it last asked
+};
+
 // One acquisition that waits, under one id for all its attempts. Thread-safe: its fields are set
-// once, its flags are atomic.
+// once or protected by its inbox, its flags are atomic.
 struct queued_waiter {
   queued_waiter(const core::owner_id& waiter, std::string_view inbox, std::string ticket_text,
                 std::string holder_text)
@@ -46,6 +56,12 @@ struct queued_waiter {
   std::atomic<bool> entered{false};
   // It waits no more. Late answers must not leave it in a queue.
   std::atomic<bool> done{false};
+
+  // Protected by the inbox.
+  turn_news news{};
+  bool woken = false;
+  std::size_t wanted = 0;         // on so many nodes it has to be its turn
+  std::shared_ptr<pause> wait{};  // under way
 
   // As the nodes keep it.
   [[nodiscard]] std::string entry() const { return address + holder; }

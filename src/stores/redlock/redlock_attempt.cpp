@@ -41,14 +41,10 @@ void redlock_attempt::begin_to_wait() {
   if (ticket_.empty()) ticket_ = std::to_string(wall_us());
   auto fresh = std::make_shared<queued_waiter>(runtime::fresh_owner(), set_->turns().inbox(),
                                                ticket_, set_->describe_us(spec_.label));
-  set_->turns().expect(fresh->id);
-  bool woken = false;
-  {
-    const std::lock_guard guard{m_};
-    waiter_ = fresh;
-    woken = woken_;
-  }
-  if (woken) set_->turns().wake(fresh->id);
+  const std::lock_guard guard{m_};
+  fresh->woken = woken_;
+  waiter_ = fresh;
+  set_->turns().expect(fresh);
 }
 
 std::string redlock_attempt::stop_waiting() {
@@ -56,7 +52,7 @@ std::string redlock_attempt::stop_waiting() {
   const auto gone = std::exchange(waiter_, nullptr);
   if (!gone) return {};
   gone->done = true;
-  set_->turns().forget(gone->id);
+  set_->turns().forget(*gone);
   return gone->entered ? gone->entry() : std::string{};
 }
 
@@ -84,7 +80,7 @@ void redlock_attempt::ask(core::time_point until, caller& by, on_answer done) {
     args.ticket = waiter_->ticket;
     args.asked_before = waiter_->entered.exchange(true);
   }
-  if (waiter_) set_->turns().asks(waiter_->id);
+  if (waiter_) set_->turns().asks(*waiter_);
   const auto votes =
       std::make_shared<vote_round>(set_, lock_, id_, spec_.ttl, queues ? waiter_ : nullptr);
   votes->ask(proposal, std::move(args));
@@ -137,18 +133,14 @@ result<core::answer> redlock_attempt::conclude(vote_round& votes) {
 }
 
 void redlock_attempt::wait(core::time_point until, caller& by, on_woken done) {
-  set_->turns().wait(waiter_->id, set_->majority(), until, by,
+  set_->turns().wait(waiter_, set_->majority(), until, by,
                      [done = std::move(done)] { done(std::nullopt); });
 }
 
 void redlock_attempt::wake() {
-  std::shared_ptr<queued_waiter> waiter;
-  {
-    const std::lock_guard guard{m_};
-    woken_ = true;
-    waiter = waiter_;
-  }
-  if (waiter) set_->turns().wake(waiter->id);
+  const std::lock_guard guard{m_};
+  woken_ = true;
+  if (waiter_) set_->turns().wake(*waiter_);
 }
 
 // Sure if a majority has confirmed: what is left elsewhere is no majority and ends with its TTL.

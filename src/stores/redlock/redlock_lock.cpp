@@ -44,7 +44,7 @@ result<removal> read_releases(const gather::answers& answers, const node_set& se
     ++(said == released_here ? released : said == held_by_nobody ? gone : taken);
   }
   if (released >= set.majority()) return removal::released;
-  if (set.nodes().size() - gone - taken < set.majority()) {
+  if (set.size() - gone - taken < set.majority()) {
     return taken > gone ? removal::taken : removal::gone;
   }
   if (released + gone + taken >= set.majority()) return removal::unsure;
@@ -68,7 +68,7 @@ request redlock_lock::acquire_request(std::size_t node, const core::owner_id& id
                                       const acquire_args& with) const {
   return {scripts::acquire,
           {key_, record_key, queue_key_},
-          {set_->nodes()[node].config, counter_field_, id.text(), with.ttl, with.token, layout_text,
+          {set_->config_of(node), counter_field_, id.text(), with.ttl, with.token, layout_text,
            with.since, with.holder, ahead_us_max, with.waiter, with.ticket, waiters_max,
            with.asked_before ? "1" : ""}};
 }
@@ -78,7 +78,7 @@ request redlock_lock::raise_request(std::size_t node, const core::owner_id& id,
   const auto token = std::to_string(to);
   return {scripts::raise,
           {key_, record_key},
-          {set_->nodes()[node].config, counter_field_, id.text(), token}};
+          {set_->config_of(node), counter_field_, id.text(), token}};
 }
 
 request redlock_lock::release_request(const core::owner_id& id, std::string_view leaves_as,
@@ -104,8 +104,8 @@ void redlock_lock::saw(std::uint64_t counter) noexcept {
 
 void redlock_lock::give_back(const core::owner_id& id, std::string_view leaves_as, turn whose,
                              core::time_point give_up) const {
-  for (const auto& node : set_->nodes())
-    node.calls->send_for_sure(release_request(id, leaves_as, whose), give_up, nullptr);
+  for (const auto& node : set_->calls())
+    node->send_for_sure(release_request(id, leaves_as, whose), give_up, nullptr);
   set_->watch_replies();
 }
 
@@ -113,7 +113,7 @@ std::shared_ptr<gather> redlock_lock::ask_to_release(const core::owner_id& id,
                                                      std::string_view leaves_as, turn whose,
                                                      core::time_point give_up) const {
   auto asked = set_->ask_all();
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i)
+  for (std::size_t i = 0; i < set_->size(); ++i)
     asked->ask(i, release_request(id, leaves_as, whose), give_up);
   return asked;
 }

@@ -36,8 +36,8 @@ std::shared_ptr<gather> ask_to_extend(const node_set& on, fan_out::connections v
     args.push_back(ttls.emplace_back(milliseconds_text(one.ttl)));
   }
   auto asked = std::make_shared<gather>(std::move(via), on.config.node_timeout, nullptr);
-  for (std::size_t i = 0; i < on.nodes().size(); ++i) {
-    args[0] = on.nodes()[i].config;
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    args[0] = on.config_of(i);
     asked->ask(i, {scripts::extend, keys, args});
   }
   return asked;
@@ -73,13 +73,13 @@ void redlock_lock::repair(std::size_t node, const core::owner_id& id, const std:
   const auto set_again = request{
       scripts::repair,
       {key_, record_key},
-      {set_->nodes()[node].config, counter_field_, value, ttl_text,
+      {set_->config_of(node), counter_field_, value, ttl_text,
        token}}.as_source();
   // Under the mutex that a release takes first, and on the connection that it takes: a lock that is
   // given back is not brought back.
   const std::lock_guard guard{m_};
   if (!held_.contains(id)) return;
-  set_->nodes()[node].calls->send(set_again, nullptr);
+  set_->calls()[node]->send(set_again, nullptr);
 }
 
 fencing_token redlock_lock::token_of(const core::owner_id& id) {

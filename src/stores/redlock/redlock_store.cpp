@@ -40,9 +40,7 @@ class redlock_store final : public store {
  public:
   redlock_store(redlock_config config, std::shared_ptr<runtime::background> background)
       : set_{std::make_shared<node_set>(std::move(config), std::move(background))},
-        clocks_(set_->config.nodes.size()) {
-    set_->start();
-  }
+        clocks_(set_->config.nodes.size()) {}
   ~redlock_store() override { set_->close(); }
 
   void on_events(store_events events) override { set_->events = std::move(events); }
@@ -175,7 +173,7 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
   const auto match = redis::scan_pattern(set_->config.prefix, pattern);
   std::set<std::string> keys;
   failure unseen{errc::store_unreachable, "too few nodes show which locks they hold", {}};
-  for (std::size_t i = 0; i < set_->nodes().size(); ++i) {
+  for (std::size_t i = 0; i < set_->size(); ++i) {
     if (auto some = keys_on(i, match, timeout)) {
       keys.merge(*some);
     } else {
@@ -199,13 +197,13 @@ result<std::vector<lock_status>> redlock_store::list(std::string_view pattern,
       if (status->holder && !status->holder->foreign) all.push_back(std::move(*status));
     }
   }
-  const auto nodes = set_->nodes().size();
+  const auto nodes = set_->size();
   if (nodes - unseen.nodes.size() < core::majority_of(nodes)) return fail(std::move(unseen));
   return all;
 }
 
 guarantees redlock_store::describe() const {
-  const auto nodes = set_->nodes().size();
+  const auto nodes = set_->size();
   guarantees all;
   all.storage = nodes == 1 ? guarantees::storage_kind::single : guarantees::storage_kind::quorum;
   all.shared_between_processes = true;

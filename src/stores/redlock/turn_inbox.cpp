@@ -104,14 +104,14 @@ void turn_inbox::hear(std::size_t node, std::string_view message) {
   const auto id = core::owner_id::parse(message);
   const auto found = id ? waiters_.find(*id) : waiters_.end();
   if (found == waiters_.end()) return;
-  auto& one = found->second;
-  if (one.turns == 0) one.gathered_by = core::after(runtime::now(), gathering_max);
-  one.turns |= std::uint64_t{1} << node;
+  auto& one = *found->second;
+  if (one.news.turns == 0) one.news.gathered_by = core::after(runtime::now(), gathering_max);
+  one.news.turns |= std::uint64_t{1} << node;
   if (!one.wait) return;
   if (is_told(one)) {
     one.wait->end();
   } else {
-    one.wait->end_by(one.gathered_by);
+    one.wait->end_by(one.news.gathered_by);
   }
 }
 
@@ -123,69 +123,64 @@ bool turn_inbox::most_can_tell() const {
 
 // ---- waiters -----------------------------------------------------------------------------------
 
-void turn_inbox::expect(const core::owner_id& waiter) {
+void turn_inbox::expect(const waiter& who) {
   const lock held{m_};
-  waiters_[waiter].could_be_told = most_can_tell();
+  who->news.could_be_told = most_can_tell();
+  waiters_[who->id] = who;
 }
 
-void turn_inbox::forget(const core::owner_id& waiter) {
+void turn_inbox::forget(queued_waiter& who) {
   const lock held{m_};
-  waiters_.erase(waiter);
+  waiters_.erase(who.id);
+  who.wait = nullptr;
 }
 
-bool turn_inbox::expects(const core::owner_id& waiter) const {
+bool turn_inbox::expects(const core::owner_id& who) const {
   const lock held{m_};
-  return waiters_.contains(waiter);
+  return waiters_.contains(who);
 }
 
-void turn_inbox::asks(const core::owner_id& waiter) {
+void turn_inbox::asks(queued_waiter& who) {
   const lock held{m_};
-  const auto found = waiters_.find(waiter);
-  if (found == waiters_.end()) return;
-  found->second = {.could_be_told = most_can_tell(), .woken = found->second.woken};
+  who.news = {.could_be_told = most_can_tell()};
 }
 
-void turn_inbox::wake(const core::owner_id& waiter) {
+void turn_inbox::wake(queued_waiter& who) {
   const lock held{m_};
-  const auto found = waiters_.find(waiter);
-  if (found == waiters_.end()) return;
-  found->second.woken = true;
-  if (found->second.wait) found->second.wait->end();
+  who.woken = true;
+  if (who.wait) who.wait->end();
 }
 
-bool turn_inbox::is_told(const expectation& one) const {
-  return closed_ || one.woken || static_cast<std::size_t>(std::popcount(one.turns)) >= one.wanted ||
-         (!one.could_be_told && most_can_tell());
+bool turn_inbox::is_told(const queued_waiter& one) const {
+  return closed_ || one.woken ||
+         static_cast<std::size_t>(std::popcount(one.news.turns)) >= one.wanted ||
+         (!one.news.could_be_told && most_can_tell());
 }
 
 void turn_inbox::end_those_told() {
   for (const auto& [id, one] : waiters_) {
-    if (one.wait && is_told(one)) one.wait->end();
+    if (one->wait && is_told(*one)) one->wait->end();
   }
 }
 
-void turn_inbox::wait(const core::owner_id& waiter, std::size_t nodes, core::time_point until,
-                      caller& by, std::function<void()> done) {
+void turn_inbox::wait(const waiter& who, std::size_t nodes, core::time_point until, caller& by,
+                      std::function<void()> done) {
   std::shared_ptr<pause> made;
   {
     const lock held{m_};
-    auto& mine = waiters_[waiter];
-    made = reader_.wait(std::min(until, mine.gathered_by),
-                        [self = shared_from_this(), waiter, done = std::move(done)] {
-                          self->end_wait(waiter);
+    made = reader_.wait(std::min(until, who->news.gathered_by),
+                        [self = shared_from_this(), who, done = std::move(done)] {
+                          {
+                            const lock again{self->m_};
+                            who->wait = nullptr;
+                          }
                           done();
                         });
-    mine.wanted = nodes;
-    mine.wait = made;
-    if (is_told(mine)) made->end();
+    who->wanted = nodes;
+    who->wait = made;
+    if (is_told(*who)) made->end();
   }
   by.wait_for(std::move(made));
-}
-
-void turn_inbox::end_wait(const core::owner_id& waiter) {
-  const lock held{m_};
-  const auto found = waiters_.find(waiter);
-  if (found != waiters_.end()) found->second.wait = nullptr;
 }
 
 }  // namespace holdfast::stores::redlock

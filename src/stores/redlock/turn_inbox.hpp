@@ -10,10 +10,10 @@
 
 #include "core/types.hpp"
 #include "runtime/background.hpp"
-#include "stores/pause.hpp"
 #include "stores/redis/message_reader.hpp"
 #include "stores/redis/subscription.hpp"
 #include "stores/redlock/node_connection.hpp"
+#include "stores/redlock/queue_entry.hpp"
 #include "stores/waiting.hpp"
 
 namespace holdfast::stores::redlock {
@@ -38,18 +38,19 @@ class turn_inbox : public std::enable_shared_from_this<turn_inbox> {
   void open();
   void close();
 
-  void expect(const core::owner_id& waiter);
-  void forget(const core::owner_id& waiter);
-  [[nodiscard]] bool expects(const core::owner_id& waiter) const;
+  using waiter = std::shared_ptr<queued_waiter>;
+  void expect(const waiter& who);
+  void forget(queued_waiter& who);
+  [[nodiscard]] bool expects(const core::owner_id& who) const;
   // What was heard so far is used up: the waiter asks all nodes now.
-  void asks(const core::owner_id& waiter);
+  void asks(queued_waiter& who);
   // Ends when it is the waiter's turn on so many nodes, or on fewer and the others took too long;
   // at `until`, or by wake(); also when a majority can tell that could not when the waiter last
   // asked: a waiter that could not be told was passed over.
-  void wait(const core::owner_id& waiter, std::size_t nodes, core::time_point until, caller& by,
+  void wait(const waiter& who, std::size_t nodes, core::time_point until, caller& by,
             std::function<void()> done);
   // Ends the wait that is under way, and every later one.
-  void wake(const core::owner_id& waiter);
+  void wake(queued_waiter& who);
 
  private:
   using lock = std::lock_guard<std::mutex>;
@@ -58,26 +59,16 @@ class turn_inbox : public std::enable_shared_from_this<turn_inbox> {
     bool under_way = false;
     core::time_point not_before{};
   };
-  struct expectation {
-    std::uint64_t turns = 0;                     // nodes where it is its turn: a bit for each
-    core::time_point gathered_by = core::never;  // once the first has told
-    bool could_be_told = false;                  // when it last asked
-    bool woken = false;
-    std::size_t wanted = 0;
-    std::shared_ptr<pause> wait{};  // under way
-  };
-
   void subscribe(std::size_t node, caller& by);
   void subscribed(std::size_t node, result<std::shared_ptr<redis::subscription>> made);
   [[nodiscard]] redis::message_reader::sources all_open();
   void received(const redis::message_source& from);
-  void end_wait(const core::owner_id& waiter);
   // All under m_.
   void take_messages(std::size_t node);
   void hear(std::size_t node, std::string_view message);
   void end_those_told();
   [[nodiscard]] bool most_can_tell() const;
-  [[nodiscard]] bool is_told(const expectation& one) const;
+  [[nodiscard]] bool is_told(const queued_waiter& one) const;
 
   const core::owner_id name_;
   const std::vector<std::shared_ptr<node_connection>> nodes_;
@@ -86,7 +77,7 @@ class turn_inbox : public std::enable_shared_from_this<turn_inbox> {
   mutable std::mutex m_;
   // Protected by m_.
   std::vector<source> sources_;  // one for each node
-  std::map<core::owner_id, expectation> waiters_;
+  std::map<core::owner_id, waiter> waiters_;
   bool closed_ = false;
 
   redis::message_reader reader_;

@@ -26,7 +26,7 @@ vote_round::vote_round(std::shared_ptr<node_set> on, std::shared_ptr<redlock_loc
       id_{id},
       ttl_{ttl},
       waiter_{std::move(waiter)},
-      machine_{{.nodes = set_->nodes().size(),
+      machine_{{.nodes = set_->size(),
                 .ttl = planted(planted_bug::elapsed) ? core::never.time_since_epoch() : ttl}} {}
 
 template <class Event>
@@ -74,7 +74,7 @@ void vote_round::perform(const core::quorum_machine::steps& steps) {
 }
 
 void vote_round::send_for_sure(std::size_t node, const request& what) {
-  set_->nodes()[node].calls->send_for_sure(what, core::after(runtime::now(), ttl_), nullptr);
+  set_->calls()[node]->send_for_sure(what, core::after(runtime::now(), ttl_), nullptr);
   set_->watch_replies();
 }
 

@@ -91,7 +91,7 @@ std::vector<node_connection::outgoing> node_set::first_words(std::size_t node) {
     load.arg("SCRIPT").arg("LOAD").arg(script->source);
     all.push_back({request{load}, nullptr});
   }
-  const auto look = look_script(identity_, node, runtime::wall_ms(), with_counters::no);
+  const auto look = standing_script(identity_, node, runtime::wall_ms(), {}, with_counters::no);
   all.push_back({as_request(look), [this](const auto& answer) {
                    const bool waits =
                        answer && core::has_to_wait(read_standing(**answer, config.epoch).report);

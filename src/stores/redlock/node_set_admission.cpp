@@ -63,7 +63,7 @@ gather::answers node_set::run_on_records(const record_scripts& scripts,
 std::vector<node_standing> node_set::survey(core::time_point until, with_counters counters) const {
   record_scripts looks;
   for (std::size_t i = 0; i < size(); ++i)
-    looks.emplace_back(look_script(identity_, i, runtime::wall_ms(), counters));
+    looks.emplace_back(standing_script(identity_, i, runtime::wall_ms(), {}, counters));
   const auto answers = run_on_records(looks, until);
   std::vector<node_standing> all(size());
   for (std::size_t i = 0; i < size(); ++i) {

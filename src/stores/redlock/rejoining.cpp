@@ -24,13 +24,6 @@ using is = node_report::standing;
 
 constexpr std::size_t fields_before_counters = 7;
 
-record_script standing_script(const set_identity& set, std::size_t node, milliseconds wall,
-                              std::string wait_id, with_counters counters) {
-  return {&scripts::standing,
-          {set.configs[node], redis::milliseconds_text(set.max_ttl), std::to_string(wall.count()),
-           std::move(wait_id), counters == with_counters::yes ? "counters" : ""}};
-}
-
 std::string in_words(const node_report& one, std::string_view nodes) {
   const auto wait = one.wait.empty() ? "begins to wait for that when a client uses it"
                     : one.left <= core::duration::zero() ? "votes again in a moment"
@@ -123,9 +116,11 @@ std::string describe_set(std::span<const std::string> sorted_names, unsigned epo
          redis::milliseconds_text(max_ttl) + " ms)";
 }
 
-record_script look_script(const set_identity& set, std::size_t node, milliseconds wall,
-                          with_counters counters) {
-  return standing_script(set, node, wall, {}, counters);
+record_script standing_script(const set_identity& set, std::size_t node, milliseconds wall,
+                              std::string wait_id, with_counters counters) {
+  return {&scripts::standing,
+          {set.configs[node], redis::milliseconds_text(set.max_ttl), std::to_string(wall.count()),
+           std::move(wait_id), counters == with_counters::yes ? "counters" : ""}};
 }
 
 record_script vouched_script(const set_identity& set, std::size_t node, milliseconds wall,

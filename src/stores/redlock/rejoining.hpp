@@ -38,9 +38,11 @@ struct node_standing {
 
 enum class with_counters { no, yes };
 
-// Asks what a node is, and changes nothing.
-[[nodiscard]] record_script look_script(const set_identity& set, std::size_t node,
-                                        std::chrono::milliseconds wall, with_counters counters);
+// Asks what a node is, and keeps up its wait, if it has to wait: by this id, should it begin now.
+// Without an id it changes nothing.
+[[nodiscard]] record_script standing_script(const set_identity& set, std::size_t node,
+                                            std::chrono::milliseconds wall, std::string wait_id,
+                                            with_counters counters);
 // Lets a node vote at once; a person vouches that nobody holds anything.
 [[nodiscard]] record_script vouched_script(const set_identity& set, std::size_t node,
                                            std::chrono::milliseconds wall,

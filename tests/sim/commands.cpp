@@ -36,35 +36,48 @@ std::optional<std::int64_t> integer(std::string_view text) {
   return value;
 }
 
-// The value of a key if it has this type; `wrong` if it has another.
-template <class T>
-struct looked_up {
-  T* value = nullptr;
-  bool wrong = false;
-};
-template <class T>
-looked_up<T> look(call_context& in, std::string_view key) {
+// What `then` makes of the value of a key: `absent` if there is none, an error if it has another
+// type.
+template <class T, class Then>
+reply with(call_context& in, std::string_view key, reply absent, Then then) {
   auto* found = in.data.find(key, in.now_ms());
-  if (found == nullptr) return {};
+  if (found == nullptr) return absent;
   auto* value = std::get_if<T>(&found->value);
-  return {value, value == nullptr};
+  return value == nullptr ? wrong_type() : then(*value);
 }
-// The same, made if it is not there.
+// The same of a value that is made if it is not there.
+template <class T, class Then>
+reply with_made(call_context& in, std::string_view key, Then then) {
+  if (in.data.find(key, in.now_ms()) == nullptr) in.data.put(key, {T{}, {}});
+  return with<T>(in, key, {}, std::move(then));
+}
+
+// How many elements a key has.
 template <class T>
-looked_up<T> look_or_make(call_context& in, std::string_view key) {
-  auto found = look<T>(in, key);
-  if (found.value != nullptr || found.wrong) return found;
-  return {&std::get<T>(in.data.put(key, {T{}, {}}).value), false};
+reply length(call_context& in, words args) {
+  return with<T>(in, args[0], reply::of(0),
+                 [](const T& all) { return reply::of(static_cast<std::int64_t>(all.size())); });
+}
+// A key goes with the last of its elements.
+template <class T>
+void drop_if_empty(call_context& in, std::string_view key, const T& all) {
+  if (all.size() == 0) in.data.erase(key, in.now_ms());
+}
+// Removes the named elements from a key, each by `remove`, and counts those that were there.
+template <class T, class Remove>
+reply remove_each(call_context& in, words args, Remove remove) {
+  return with<T>(in, args[0], reply::of(0), [&](T& all) {
+    std::int64_t count = 0;
+    for (const auto name : args.subspan(1))
+      count += remove(all, name) ? 1 : 0;
+    drop_if_empty(in, args[0], all);
+    return reply::of(count);
+  });
 }
 
-reply text_or_none(const std::string* text) {
-  return text == nullptr ? reply::none() : reply::of(*text);
-}
-
-const std::string* field_of(const stored::hash* in, std::string_view name) {
-  if (in == nullptr) return nullptr;
-  const auto found = in->find(name);
-  return found == in->end() ? nullptr : &found->second;
+reply field_of(const stored::hash& in, std::string_view name) {
+  const auto found = in.find(name);
+  return found == in.end() ? reply::none() : reply::of(found->second);
 }
 
 // ---- keys --------------------------------------------------------------------------------------
@@ -116,8 +129,8 @@ reply persist(call_context& in, words args) {
 // ---- strings -----------------------------------------------------------------------------------
 
 reply get(call_context& in, words args) {
-  const auto found = look<std::string>(in, args[0]);
-  return found.wrong ? wrong_type() : text_or_none(found.value);
+  return with<std::string>(in, args[0], reply::none(),
+                           [](const auto& text) { return reply::of(text); });
 }
 
 reply set(call_context& in, words args) {
@@ -155,23 +168,23 @@ reply getrange(call_context& in, words args) {
   const auto from = integer(args[1]);
   const auto to = integer(args[2]);
   if (!from || !to) return not_an_integer();
-  const auto found = look<std::string>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  if (found.value == nullptr || (*from < 0 && *to < 0 && *from > *to)) return reply::of("");
-  const auto length = static_cast<std::int64_t>(found.value->size());
-  const auto start = std::max<std::int64_t>(0, *from < 0 ? length + *from : *from);
-  const auto last = std::min(length - 1, std::max<std::int64_t>(0, *to < 0 ? length + *to : *to));
-  if (start > last || length == 0) return reply::of("");
-  return reply::of(found.value->substr(static_cast<std::size_t>(start),
-                                       static_cast<std::size_t>(last - start + 1)));
+  return with<std::string>(in, args[0], reply::of(""), [&](const auto& text) {
+    const auto length = static_cast<std::int64_t>(text.size());
+    const auto start = std::max<std::int64_t>(0, *from < 0 ? length + *from : *from);
+    const auto last = std::min(length - 1, std::max<std::int64_t>(0, *to < 0 ? length + *to : *to));
+    const bool reversed = *from < 0 && *to < 0 && *from > *to;
+    if (reversed || start > last || length == 0) return reply::of("");
+    return reply::of(
+        text.substr(static_cast<std::size_t>(start), static_cast<std::size_t>(last - start + 1)));
+  });
 }
 
 reply mget(call_context& in, words args) {
   std::vector<reply> values;
   values.reserve(args.size());
-  for (const auto key : args) {
-    const auto found = look<std::string>(in, key);
-    values.push_back(text_or_none(found.wrong ? nullptr : found.value));
+  for (const auto& key : args) {
+    auto value = get(in, {&key, 1});
+    values.push_back(value.is_error() ? reply::none() : std::move(value));
   }
   return reply::list(std::move(values));
 }
@@ -182,114 +195,97 @@ reply hset(call_context& in, words args) {
   if (args.size() % 2 == 0) {
     return reply::error("ERR wrong number of arguments for 'hset' command");
   }
-  const auto found = look_or_make<stored::hash>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  std::int64_t fresh = 0;
-  for (std::size_t i = 1; i < args.size(); i += 2) {
-    const auto at = found.value->find(args[i]);
-    if (at == found.value->end()) {
-      found.value->emplace(args[i], args[i + 1]);
-      ++fresh;
-    } else {
-      at->second = args[i + 1];
+  return with_made<stored::hash>(in, args[0], [&](auto& hash) {
+    std::int64_t fresh = 0;
+    for (std::size_t i = 1; i < args.size(); i += 2) {
+      const auto at = hash.find(args[i]);
+      if (at == hash.end()) {
+        hash.emplace(args[i], args[i + 1]);
+        ++fresh;
+      } else {
+        at->second = args[i + 1];
+      }
     }
-  }
-  return reply::of(fresh);
+    return reply::of(fresh);
+  });
 }
 
 reply hget(call_context& in, words args) {
-  const auto found = look<stored::hash>(in, args[0]);
-  return found.wrong ? wrong_type() : text_or_none(field_of(found.value, args[1]));
+  return with<stored::hash>(in, args[0], reply::none(),
+                            [&](const auto& hash) { return field_of(hash, args[1]); });
 }
 
 reply hmget(call_context& in, words args) {
-  const auto found = look<stored::hash>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  std::vector<reply> fields;
-  fields.reserve(args.size());
-  for (const auto name : args.subspan(1))
-    fields.push_back(text_or_none(field_of(found.value, name)));
-  return reply::list(std::move(fields));
+  const auto names = args.subspan(1);
+  const auto none = reply::list(std::vector<reply>(names.size()));
+  return with<stored::hash>(in, args[0], none, [&](const auto& hash) {
+    std::vector<reply> fields;
+    fields.reserve(names.size());
+    for (const auto name : names)
+      fields.push_back(field_of(hash, name));
+    return reply::list(std::move(fields));
+  });
 }
 
 // In no order that anybody may rely on.
 reply hgetall(call_context& in, words args) {
-  const auto found = look<stored::hash>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  std::vector<reply> all;
-  if (found.value != nullptr) {
-    for (const auto& [name, value] : *found.value) {
+  return with<stored::hash>(in, args[0], reply::list({}), [](const auto& hash) {
+    std::vector<reply> all;
+    for (const auto& [name, value] : hash) {
       all.push_back(reply::of(name));
       all.push_back(reply::of(value));
     }
-  }
-  return reply::list(std::move(all));
+    return reply::list(std::move(all));
+  });
 }
 
 reply hdel(call_context& in, words args) {
-  const auto found = look<stored::hash>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  if (found.value == nullptr) return reply::of(0);
-  std::int64_t count = 0;
-  for (const auto name : args.subspan(1)) {
-    const auto at = found.value->find(name);
-    if (at == found.value->end()) continue;
-    found.value->erase(at);
-    ++count;
-  }
-  if (found.value->empty()) in.data.erase(args[0], in.now_ms());
-  return reply::of(count);
-}
-
-reply hlen(call_context& in, words args) {
-  const auto found = look<stored::hash>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  return reply::of(found.value == nullptr ? 0 : static_cast<std::int64_t>(found.value->size()));
+  return remove_each<stored::hash>(in, args, [](auto& hash, std::string_view name) {
+    const auto at = hash.find(name);
+    if (at == hash.end()) return false;
+    hash.erase(at);
+    return true;
+  });
 }
 
 // ---- lists -------------------------------------------------------------------------------------
 
 reply rpush(call_context& in, words args) {
-  const auto found = look_or_make<stored::list>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  for (const auto value : args.subspan(1))
-    found.value->emplace_back(value);
-  return reply::of(static_cast<std::int64_t>(found.value->size()));
+  return with_made<stored::list>(in, args[0], [&](auto& list) {
+    for (const auto value : args.subspan(1))
+      list.emplace_back(value);
+    return reply::of(static_cast<std::int64_t>(list.size()));
+  });
 }
 
-reply pop(call_context& in, std::string_view key, bool from_front) {
-  const auto found = look<stored::list>(in, key);
-  if (found.wrong) return wrong_type();
-  if (found.value == nullptr) return reply::none();
-  auto taken = reply::of(std::move(from_front ? found.value->front() : found.value->back()));
-  if (from_front) {
-    found.value->pop_front();
-  } else {
-    found.value->pop_back();
-  }
-  if (found.value->empty()) in.data.erase(key, in.now_ms());
-  return taken;
+reply lpop(call_context& in, words args) {
+  return with<stored::list>(in, args[0], reply::none(), [&](auto& list) {
+    auto taken = reply::of(std::move(list.front()));
+    list.pop_front();
+    drop_if_empty(in, args[0], list);
+    return taken;
+  });
 }
-reply lpop(call_context& in, words args) { return pop(in, args[0], true); }
-reply rpop(call_context& in, words args) { return pop(in, args[0], false); }
 
-reply llen(call_context& in, words args) {
-  const auto found = look<stored::list>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  return reply::of(found.value == nullptr ? 0 : static_cast<std::int64_t>(found.value->size()));
+reply rpop(call_context& in, words args) {
+  return with<stored::list>(in, args[0], reply::none(), [&](auto& list) {
+    auto taken = reply::of(std::move(list.back()));
+    list.pop_back();
+    drop_if_empty(in, args[0], list);
+    return taken;
+  });
 }
 
 reply lindex(call_context& in, words args) {
   // Redis looks at the key first here.
-  const auto found = look<stored::list>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  if (found.value == nullptr) return reply::none();
-  const auto index = integer(args[1]);
-  if (!index) return not_an_integer();
-  const auto length = static_cast<std::int64_t>(found.value->size());
-  const auto at = *index < 0 ? length + *index : *index;
-  if (at < 0 || at >= length) return reply::none();
-  return reply::of((*found.value)[static_cast<std::size_t>(at)]);
+  return with<stored::list>(in, args[0], reply::none(), [&](const auto& list) {
+    const auto index = integer(args[1]);
+    if (!index) return not_an_integer();
+    const auto length = static_cast<std::int64_t>(list.size());
+    const auto at = *index < 0 ? length + *index : *index;
+    if (at < 0 || at >= length) return reply::none();
+    return reply::of(list[static_cast<std::size_t>(at)]);
+  });
 }
 
 // "from to", both counted from the end if below 0: the first, and one past the last.
@@ -306,37 +302,34 @@ std::optional<std::pair<std::size_t, std::size_t>> range(words args, std::size_t
 
 reply lrange(call_context& in, words args) {
   if (!range(args.subspan(1), 0)) return not_an_integer();
-  const auto found = look<stored::list>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  if (found.value == nullptr) return reply::list({});
-  const auto [first, end] = *range(args.subspan(1), found.value->size());
-  std::vector<reply> some;
-  for (auto i = first; i < end; ++i)
-    some.push_back(reply::of((*found.value)[i]));
-  return reply::list(std::move(some));
+  return with<stored::list>(in, args[0], reply::list({}), [&](const auto& list) {
+    const auto [first, end] = *range(args.subspan(1), list.size());
+    std::vector<reply> some;
+    for (auto i = first; i < end; ++i)
+      some.push_back(reply::of(list[i]));
+    return reply::list(std::move(some));
+  });
 }
 
 reply lrem(call_context& in, words args) {
   const auto count = integer(args[1]);
   if (!count) return not_an_integer();
-  const auto found = look<stored::list>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  if (found.value == nullptr) return reply::of(0);
-  auto& list = *found.value;
-  std::int64_t removed = 0;
-  const auto most = *count == 0 ? std::numeric_limits<std::int64_t>::max() : std::abs(*count);
-  const auto unwanted = [&](const std::string& one) {
-    if (removed == most || one != args[2]) return false;
-    ++removed;
-    return true;
-  };
-  if (*count >= 0) {
-    list.erase(std::remove_if(list.begin(), list.end(), unwanted), list.end());
-  } else {
-    list.erase(list.begin(), std::remove_if(list.rbegin(), list.rend(), unwanted).base());
-  }
-  if (list.empty()) in.data.erase(args[0], in.now_ms());
-  return reply::of(removed);
+  return with<stored::list>(in, args[0], reply::of(0), [&](auto& list) {
+    std::int64_t removed = 0;
+    const auto most = *count == 0 ? std::numeric_limits<std::int64_t>::max() : std::abs(*count);
+    const auto unwanted = [&](const std::string& one) {
+      if (removed == most || one != args[2]) return false;
+      ++removed;
+      return true;
+    };
+    if (*count >= 0) {
+      list.erase(std::remove_if(list.begin(), list.end(), unwanted), list.end());
+    } else {
+      list.erase(list.begin(), std::remove_if(list.rbegin(), list.rend(), unwanted).base());
+    }
+    drop_if_empty(in, args[0], list);
+    return reply::of(removed);
+  });
 }
 
 // ---- sorted sets -------------------------------------------------------------------------------
@@ -371,80 +364,62 @@ reply zadd(call_context& in, words args) {
     if (!value) return reply::error("ERR value is not a valid float");
     scores.push_back(*value);
   }
-  const auto found = look_or_make<stored::sorted_set>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  auto& set = *found.value;
-  std::int64_t fresh = 0;
-  for (std::size_t i = first + 1; i < args.size(); i += 2) {
-    const auto value = scores[(i - first - 1) / 2];
-    const auto at = set.scores.find(args[i]);
-    if (at == set.scores.end()) {
-      set.scores.emplace(args[i], value);
-      ++fresh;
-    } else if (only_new) {
-      continue;
-    } else {
-      set.order.erase({at->second, at->first});
-      at->second = value;
+  return with_made<stored::sorted_set>(in, args[0], [&](auto& set) {
+    std::int64_t fresh = 0;
+    for (std::size_t i = first + 1; i < args.size(); i += 2) {
+      const auto value = scores[(i - first - 1) / 2];
+      const auto at = set.scores.find(args[i]);
+      if (at == set.scores.end()) {
+        set.scores.emplace(args[i], value);
+        ++fresh;
+      } else if (only_new) {
+        continue;
+      } else {
+        set.order.erase({at->second, at->first});
+        at->second = value;
+      }
+      set.order.emplace(value, args[i]);
     }
-    set.order.emplace(value, args[i]);
-  }
-  return reply::of(fresh);
+    return reply::of(fresh);
+  });
 }
 
 reply zrem(call_context& in, words args) {
-  const auto found = look<stored::sorted_set>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  if (found.value == nullptr) return reply::of(0);
-  auto& set = *found.value;
-  std::int64_t count = 0;
-  for (const auto name : args.subspan(1)) {
+  return remove_each<stored::sorted_set>(in, args, [](auto& set, std::string_view name) {
     const auto at = set.scores.find(name);
-    if (at == set.scores.end()) continue;
+    if (at == set.scores.end()) return false;
     set.order.erase({at->second, at->first});
     set.scores.erase(at);
-    ++count;
-  }
-  if (set.scores.empty()) in.data.erase(args[0], in.now_ms());
-  return reply::of(count);
-}
-
-reply zcard(call_context& in, words args) {
-  const auto found = look<stored::sorted_set>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  return reply::of(found.value == nullptr ? 0
-                                          : static_cast<std::int64_t>(found.value->scores.size()));
+    return true;
+  });
 }
 
 reply zrange_with_scores(call_context& in, words args) {
   if (args[3] != "WITHSCORES") return reply::error("ERR syntax error");
   if (!range(args.subspan(1), 0)) return not_an_integer();
-  const auto found = look<stored::sorted_set>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  if (found.value == nullptr) return reply::list({});
-  const auto [first, end] = *range(args.subspan(1), found.value->order.size());
-  std::vector<reply> some;
-  std::size_t i = 0;
-  for (const auto& [value, name] : found.value->order) {
-    if (i >= first && i < end) {
-      some.push_back(reply::of(name));
-      some.push_back(reply::of(score_text(value)));
+  return with<stored::sorted_set>(in, args[0], reply::list({}), [&](const auto& set) {
+    const auto [first, end] = *range(args.subspan(1), set.order.size());
+    std::vector<reply> some;
+    std::size_t i = 0;
+    for (const auto& [value, name] : set.order) {
+      if (i >= first && i < end) {
+        some.push_back(reply::of(name));
+        some.push_back(reply::of(score_text(value)));
+      }
+      ++i;
     }
-    ++i;
-  }
-  return reply::list(std::move(some));
+    return reply::list(std::move(some));
+  });
 }
 
 reply zpopmin(call_context& in, words args) {
-  const auto found = look<stored::sorted_set>(in, args[0]);
-  if (found.wrong) return wrong_type();
-  if (found.value == nullptr) return reply::list({});
-  auto& set = *found.value;
-  const auto [value, name] = *set.order.begin();
-  set.order.erase(set.order.begin());
-  set.scores.erase(name);
-  if (set.scores.empty()) in.data.erase(args[0], in.now_ms());
-  return reply::list({reply::of(name), reply::of(score_text(value))});
+  return with<stored::sorted_set>(in, args[0], reply::list({}), [&](auto& set) {
+    const auto [value, name] = *set.order.begin();
+    set.order.erase(set.order.begin());
+    set.scores.erase(name);
+    drop_if_empty(in, args[0], set);
+    return reply::list({reply::of(name), reply::of(score_text(value))});
+  });
 }
 
 // ---- the server --------------------------------------------------------------------------------
@@ -482,12 +457,12 @@ constexpr std::array commands{
     command{"HDEL", hdel, 2, any},
     command{"HGET", hget, 2, 2},
     command{"HGETALL", hgetall, 1, 1},
-    command{"HLEN", hlen, 1, 1},
+    command{"HLEN", length<stored::hash>, 1, 1},
     command{"HMGET", hmget, 2, any},
     command{"HSET", hset, 3, any},
     command{"INFO", info, 0, 1},
     command{"LINDEX", lindex, 2, 2},
-    command{"LLEN", llen, 1, 1},
+    command{"LLEN", length<stored::list>, 1, 1},
     command{"LPOP", lpop, 1, 1},
     command{"LRANGE", lrange, 3, 3},
     command{"LREM", lrem, 3, 3},
@@ -501,7 +476,7 @@ constexpr std::array commands{
     command{"SET", set, 2, any},
     command{"TIME", time, 0, 0},
     command{"ZADD", zadd, 3, any},
-    command{"ZCARD", zcard, 1, 1},
+    command{"ZCARD", length<stored::sorted_set>, 1, 1},
     command{"ZPOPMIN", zpopmin, 1, 1},
     command{"ZRANGE", zrange_with_scores, 4, 4},
     command{"ZREM", zrem, 2, any},

@@ -36,6 +36,7 @@ struct stored {
   struct sorted_set {
     std::map<std::string, double, std::less<>> scores{};
     std::set<std::pair<double, std::string>> order{};
+    [[nodiscard]] std::size_t size() const noexcept { return scores.size(); }
     friend bool operator==(const sorted_set&, const sorted_set&) = default;
   };
   std::variant<std::string, list, hash, sorted_set> value;

@@ -104,8 +104,4 @@ std::optional<fencing_token> judge::token_of(const core::owner_id& id) const {
   return std::nullopt;
 }
 
-bool judge::anybody_holds() const {
-  return std::any_of(leases_.begin(), leases_.end(), [](const auto* one) { return one->held(); });
-}
-
 }  // namespace holdfast::sim

@@ -76,7 +76,6 @@ class judge {
   [[nodiscard]] std::uint64_t highest_token() const noexcept { return highest_; }
 
   [[nodiscard]] std::size_t acquisitions() const noexcept { return acquisitions_; }
-  [[nodiscard]] bool anybody_holds() const;
   // Of a lease that is held.
   [[nodiscard]] std::optional<fencing_token> token_of(const core::owner_id& id) const;
 

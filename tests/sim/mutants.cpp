@@ -1,7 +1,5 @@
 // Bugs to plant in the lock on one Redis: edits of the scripts' text, or rules of the client side
 // left out.
-#include <map>
-
 #include "sim/run.hpp"
 
 namespace holdfast::sim {
@@ -51,7 +49,10 @@ std::vector<mutant> redis_mutants() {
       {"stray-by-id",
        "a grant that nobody wants is given back by its attempt, not by its token",
        {},
-       {planted_bug::stray_token}},
+       {planted_bug::stray_token},
+       store_kind::redis,
+       false,
+       fault::partition},
       {"claim-as-ttl", "a sent grant is relied on for the whole TTL", {}, {planted_bug::claim}},
       {"no-drift", "clocks are taken to run alike", {}, only(&left_out::drift)},
       {"sure-too-soon",
@@ -111,35 +112,6 @@ const std::vector<mutant>& mutants() {
     auto both = redis_mutants();
     for (auto& one : redlock_mutants())
       both.push_back(std::move(one));
-    // What brings about those that take long to see elsewhere.
-    const std::map<std::string_view, fault> shown_by{
-        {"stray-by-id", fault::partition},
-        {"retransmit-fresh", fault::answer_lost},
-        {"higher-counts", fault::ask_overtaken},
-        {"stale-counts", fault::ask_overtaken},
-        {"answers-of-last-round", fault::ask_overtaken},
-        {"repair-unguarded", fault::repair_overtaken},
-        {"repair-unsure", fault::renewal_interrupted},
-        {"both-answers", fault::renewal_interrupted},
-        {"outdated-admission", fault::admission_outdated},
-        {"read-before-wait", fault::vote_forgotten},
-        {"wait-by-node", fault::vote_forgotten},
-        {"wait-by-client", fault::vote_forgotten},
-        {"wait-by-either", fault::vote_forgotten},
-        {"recover-from-one", fault::vote_forgotten},
-        {"no-recovery", fault::vote_forgotten},
-        {"node-start-kept", fault::many_restart},
-        {"client-start-kept", fault::many_restart},
-        {"old-wait-counts", fault::node_rollback},
-        {"no-floor", fault::many_restart},
-        {"floor-of-clock", fault::many_restart},
-        {"failed-hands-on", fault::node_gone},
-    };
-    for (auto& one : both) {
-      if (const auto found = shown_by.find(one.name); found != shown_by.end()) {
-        one.by = found->second;
-      }
-    }
     return both;
   }();
   return all;

@@ -44,7 +44,7 @@ void connection::at_process(What what) {
 void connection::send(std::vector<std::string> words) {
   if (words[0] == "SUBSCRIBE") return subscribe(words.at(1));
   const auto what = std::make_shared<const command>(net_.scripts_.read(std::move(words)));
-  const auto ask = net_.scripts_.ask_in(*what);
+  const auto ask = shipped_scripts::ask_in(*what);
   if (ask) from_.traffic.sent(*ask);
   unanswered_.push_back(ask);
   carry_out(what, ask);
@@ -54,7 +54,7 @@ void connection::carry_out(const std::shared_ptr<const command>& what,
                            const std::optional<sent_ask>& ask) {
   at_node([this, what, ask] {
     if (!what->words.empty() && what->script) {
-      return reply_with(to_.learn(what->script->script), ask);
+      return reply_with(to_.learn(what->script->loaded), ask);
     }
     auto answer = to_.answer(*what);
     net_.repeats_ = false;

@@ -15,14 +15,14 @@ void node::new_run() {
 reply node::run(const script_request& what) {
   const std::vector<std::string_view> keys{what.keys.begin(), what.keys.end()};
   const std::vector<std::string_view> args{what.args.begin(), what.args.end()};
-  return scripts_.run(what.script, keys, args, data, *this);
+  return scripts_.run(what.loaded, keys, args, data, *this);
 }
 
 reply node::answer(const command& what) {
   if (what.script) {
-    const bool known = known_scripts_.contains(what.script->script.at);
+    const bool known = known_scripts_.contains(what.script->loaded.at);
     if (what.by_hash && !known) return reply::error("NOSCRIPT No matching script.");
-    known_scripts_.insert(what.script->script.at);
+    known_scripts_.insert(what.script->loaded.at);
     return run(*what.script);
   }
   const auto& verb = what.words.at(0);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "scripts.hpp"
 #include "sim/random.hpp"
 #include "sim/script_engine.hpp"
 #include "sim/timeline.hpp"
@@ -17,9 +18,12 @@ namespace holdfast::sim {
 
 class connection;
 
+using shipped_script = stores::redis::scripts::script;
+
 // A script with its keys and arguments.
 struct script_request {
-  loaded_script script;
+  const shipped_script* which;
+  loaded_script loaded;  // as it is run: perhaps with a planted bug
   std::vector<std::string> keys;
   std::vector<std::string> args;
 };

@@ -81,22 +81,12 @@ class observed_lock final : public stores::store_lock {
   }
   void extend(const core::owner_id& id, fencing_token token, core::duration ttl,
               core::time_point until, caller& by, on_renewal done) override {
-    of_->extend(id, token, ttl, until, by,
-                [tell = tell_, id, done = std::move(done)](result<stores::renewal> got) {
-                  if (got && !got->renewed && got->why != loss::none) tell->refused(id, got->why);
-                  done(std::move(got));
-                });
+    of_->extend(id, token, ttl, until, by, told_of_refusal(id, std::move(done)));
   }
   void downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
                  core::time_point until, caller& by, on_renewal done) override {
     tell_->trace(id, "becomes a reader");
-    of_->downgrade(id, token, ttl, until, by,
-                   [tell = tell_, id, done = std::move(done)](result<stores::renewal> got) {
-                     if (got && !got->renewed && got->why != loss::none) {
-                       tell->refused(id, got->why);
-                     }
-                     done(std::move(got));
-                   });
+    of_->downgrade(id, token, ttl, until, by, told_of_refusal(id, std::move(done)));
   }
   result<void> resize(std::uint32_t permits, core::time_point until) override {
     return of_->resize(permits, until);
@@ -108,6 +98,13 @@ class observed_lock final : public stores::store_lock {
   }
 
  private:
+  [[nodiscard]] on_renewal told_of_refusal(const core::owner_id& id, on_renewal done) const {
+    return [tell = tell_, id, done = std::move(done)](result<stores::renewal> got) {
+      if (got && !got->renewed && got->why != loss::none) tell->refused(id, got->why);
+      done(std::move(got));
+    };
+  }
+
   const std::shared_ptr<store_lock> of_;
   const std::shared_ptr<const store_observer> tell_;
 };

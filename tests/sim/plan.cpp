@@ -20,31 +20,14 @@ core::duration ms(std::int64_t value) { return std::chrono::milliseconds{value};
 }  // namespace
 
 std::string_view name_of(fault what) {
-  static constexpr std::array<std::string_view, fault_kinds> names{"pause",
-                                                                   "kill",
-                                                                   "client_wall",
-                                                                   "cut",
-                                                                   "stall",
-                                                                   "partition",
-                                                                   "node_pause",
-                                                                   "node_restart",
-                                                                   "node_rollback",
-                                                                   "node_empty",
-                                                                   "node_step_back",
-                                                                   "node_step_on",
-                                                                   "foreign",
-                                                                   "all_empty",
-                                                                   "vanish",
-                                                                   "many_restart",
-                                                                   "node_flush",
-                                                                   "node_gone",
-                                                                   "vote_forgotten",
-                                                                   "admission_outdated",
-                                                                   "renewal_interrupted",
-                                                                   "repair_overtaken",
-                                                                   "ask_overtaken",
-                                                                   "answer_lost"};
-  return names[static_cast<std::size_t>(what)];
+  std::string_view names =
+      "pause kill client_wall cut stall partition node_pause node_restart node_rollback node_empty "
+      "node_step_back node_step_on foreign all_empty vanish many_restart node_flush node_gone "
+      "vote_forgotten admission_outdated renewal_interrupted repair_overtaken ask_overtaken "
+      "answer_lost";
+  for (auto before = static_cast<int>(what); before > 0; --before)
+    names.remove_prefix(names.find(' ') + 1);
+  return names.substr(0, names.find(' '));
 }
 
 std::optional<fault> fault_called(std::string_view name) {
@@ -290,7 +273,7 @@ void plan::drop_locks() {
 void plan::ambush_messages() {
   random_stream random{seed, 9};
   const std::array kinds{fault::repair_overtaken, fault::ask_overtaken, fault::answer_lost};
-  faults = {kinds[count(random, 0, static_cast<std::int64_t>(kinds.size()) - 1)]};
+  faults = {random.one_of(kinds)};
   for (const auto what : {fault::pause, fault::client_wall, fault::cut, fault::stall, fault::vanish,
                           fault::node_pause}) {
     if (random.chance(80)) faults.push_back(what);

@@ -1,6 +1,7 @@
 // Randomness that a seed replays.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace holdfast::sim {
@@ -20,6 +21,11 @@ class random_stream {
     const auto span = static_cast<std::uint64_t>(most - least) + 1;
     return least + static_cast<std::int64_t>(bits() % span);
   }
+  // An index into so many.
+  [[nodiscard]] std::size_t below(std::size_t count) noexcept {
+    return static_cast<std::size_t>(between(0, static_cast<std::int64_t>(count) - 1));
+  }
+  [[nodiscard]] auto& one_of(auto& all) noexcept { return all[below(all.size())]; }
   [[nodiscard]] bool chance(int per_mille) noexcept { return between(0, 999) < per_mille; }
   // Short ones often, long ones seldom: each size between `least` and `most` is as likely as its
   // double.

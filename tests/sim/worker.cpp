@@ -53,8 +53,7 @@ std::uint32_t worker::wanted() {
 
 void worker::begin() {
   acquisition what{};
-  what.lock =
-      static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(in_.the.locks) - 1));
+  what.lock = random_.below(in_.the.locks);
   what.began_in_calm = in_.is_calm();
   what.above = in_.judge.begins(what.lock);
   core::duration wait = patience;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "redlock_scripts.hpp"
 #include "sim/worker.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redlock/node_set.hpp"
@@ -95,12 +96,13 @@ void world::vouch_for(node& fresh) {
   const auto set = stores::redlock::identity_of(quorum_config(nodes_, the));
   auto args = stores::redlock::vouched_script(set, fresh.index, {}, {}).args;
   for (std::size_t lock = 0; lock < the.locks && the.dense; ++lock) {
-    args.push_back(quorum_keys_of(lock).counter);
+    args.push_back("c:" + std::to_string(stores::redis::hash_slot(keys_of(lock).lock)));
     args.push_back(std::to_string((wall_start + counters_ahead) / microsecond));
   }
   args.push_back(fresh.run_id());
   const std::string record{stores::redlock::record_key};
-  static_cast<void>(fresh.run({scripts_.redlock.admit, {record}, std::move(args)}));
+  static_cast<void>(
+      fresh.run(scripts_.run_of(stores::redlock::scripts::admit, {record}, std::move(args))));
 }
 
 world::~world() {

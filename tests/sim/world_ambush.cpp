@@ -22,6 +22,7 @@
 #include <algorithm>
 
 #include "core/quorum_machine.hpp"
+#include "redlock_scripts.hpp"
 #include "sim/world.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redlock/node_set.hpp"
@@ -68,8 +69,7 @@ void world::lie_in_wait(fault what) {
 
 // The node whose clock is ahead of the others' believes first.
 void world::hold_up_an_ask() {
-  auto& asks = hosts_[static_cast<std::size_t>(
-      random_.between(0, static_cast<std::int64_t>(hosts_.size()) - 1))];
+  auto& asks = random_.one_of(hosts_);
   std::vector<node*> all;
   for (const auto& one : nodes_)
     all.push_back(one.get());
@@ -90,11 +90,11 @@ void world::hold_up_an_ask() {
 void world::spring(node& at, process& from, const script_request& what, const reply& said) {
   using stage = ambush::stage;
   if (ambush_.awaits == stage::none || time.now() >= the.faults_end) return;
-  const auto& scripts = scripts_.redlock;
+  namespace scripts = stores::redlock::scripts;
   // Where counters are ahead of clocks, only a raise moves them.
   const bool voted =
-      (what.script == scripts.acquire || what.script == scripts.raise) && is_fresh_vote(said);
-  const bool looked_at = what.script == scripts.standing;
+      (what.which == &scripts::acquire || what.which == &scripts::raise) && is_fresh_vote(said);
+  const bool looked_at = what.which == &scripts::standing;
   switch (ambush_.awaits) {
     case stage::none:
       return;
@@ -119,7 +119,7 @@ void world::spring(node& at, process& from, const script_request& what, const re
       }
       return;
     case stage::for_admission:
-      if (&at == ambush_.forgets && what.script == scripts.admit) {
+      if (&at == ambush_.forgets && what.which == &scripts::admit) {
         ambush_.awaits = stage::for_second_vote;
       }
       return;
@@ -136,34 +136,34 @@ void world::spring(node& at, process& from, const script_request& what, const re
         fall_silent(*one);
       return;
     case stage::for_renewal:
-      if (what.script != scripts.extend || &from != ambush_.victim) return;
+      if (what.which != &scripts::extend || &from != ambush_.victim) return;
       ambush_.awaits = stage::for_rival;
       return drop_lock(*ambush_.forgets);
     case stage::for_lease:
-      if (what.script != scripts.extend || !is_extended(said) || !all_vote()) return;
+      if (what.which != &scripts::extend || !is_extended(said) || !all_vote()) return;
       ambush_.awaits = stage::for_gap;
       ambush_.victim = &from;
       ambush_.forgets = nodes_[(at.index + 1) % nodes_.size()].get();
       return drop_lock(*ambush_.forgets);
     case stage::for_gap:
-      if (what.script != scripts.extend || &from != ambush_.victim || !is_gone(said)) return;
+      if (what.which != &scripts::extend || &from != ambush_.victim || !is_gone(said)) return;
       ambush_.awaits = stage::for_loss;
       return hold_up(from, {&at});
     case stage::for_grant:
       if (&from != ambush_.victim || !grants(said)) return;
-      if (what.script != scripts.acquire && what.script != scripts.raise) return;
+      if (what.which != &scripts::acquire && what.which != &scripts::raise) return;
       ambush_.awaits = stage::for_loss;
       return;
     case stage::for_loss:
-      if (what.script != scripts.extend || &from != ambush_.victim || !is_extended(said)) return;
+      if (what.which != &scripts::extend || &from != ambush_.victim || !is_extended(said)) return;
       ambush_.awaits = stage::for_departure;
       return drop_lock(at);
     case stage::for_departure:
-      if (&at != ambush_.forgets || what.script != scripts.release || said.integer != 1) return;
+      if (&at != ambush_.forgets || what.which != &scripts::release || said.integer != 1) return;
       ambush_.awaits = stage::none;
       return net_.let_go();
     case stage::for_stale_vote:
-      if (what.script != scripts.acquire || !grants(said) || voted) return;
+      if (what.which != &scripts::acquire || !grants(said) || voted) return;
       if (random_.chance(700)) net_.repeat();
       return;
     case stage::for_rival:
@@ -214,8 +214,7 @@ void world::be_heard_by_few(const process& from, node& voter) {
   for (const auto& one : nodes_) {
     if (one.get() != &voter) others.push_back(one.get());
   }
-  const auto first =
-      static_cast<std::ptrdiff_t>(random_.between(0, static_cast<std::int64_t>(others.size()) - 1));
+  const auto first = static_cast<std::ptrdiff_t>(random_.below(others.size()));
   std::rotate(others.begin(), others.begin() + first, others.end());
   const auto witnesses = core::majority_of(nodes_.size()) - 1;
   ambush_.witnesses.assign(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(witnesses));

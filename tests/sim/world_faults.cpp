@@ -21,8 +21,7 @@ void world::plan_next_fault() {
   const auto when = time.now() + random_.spread(the.fault_every / 8, the.fault_every * 2);
   if (when >= the.faults_end) return;
   time.at(when, [this] {
-    const auto last = static_cast<std::int64_t>(the.faults.size()) - 1;
-    const auto what = the.faults[static_cast<std::size_t>(random_.between(0, last))];
+    const auto what = random_.one_of(the.faults);
     if (trace.wanted()) trace.line("FAULT", std::string{name_of(what)});
     happen(what);
     plan_next_fault();
@@ -30,16 +29,10 @@ void world::plan_next_fault() {
 }
 
 void world::happen(fault what) {
-  const auto which =
-      static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(hosts_.size()) - 1));
+  const auto which = random_.below(hosts_.size());
   auto& victim = *hosts_[which].of;
-  auto& at = *nodes_[static_cast<std::size_t>(
-      random_.between(0, static_cast<std::int64_t>(nodes_.size()) - 1))];
+  auto& at = *random_.one_of(nodes_);
   const auto until = soon(the.longest_fault);
-  const auto some = [&](const auto& all) {
-    return all[static_cast<std::size_t>(
-        random_.between(0, static_cast<std::int64_t>(all.size()) - 1))];
-  };
   switch (what) {
     case fault::pause:
       victim.stop();
@@ -52,11 +45,11 @@ void world::happen(fault what) {
     case fault::cut: {
       if (net_.open().empty()) return;
       const bool node_hears = random_.chance(700);
-      return some(net_.open())->cut(node_hears, random_.chance(700));
+      return random_.one_of(net_.open())->cut(node_hears, random_.chance(700));
     }
     case fault::stall:
       if (net_.open().empty()) return;
-      some(net_.open())->stall(some(both_directions), until);
+      random_.one_of(net_.open())->stall(random_.one_of(both_directions), until);
       return lasts(until);
     case fault::partition:
       part(victim, at, until);
@@ -133,9 +126,7 @@ void world::set_wall(host& on, std::int64_t off) {
 }
 
 void world::take_as_foreigner() {
-  const auto& key = keys_of(static_cast<std::size_t>(
-                                random_.between(0, static_cast<std::int64_t>(the.locks) - 1)))
-                        .lock;
+  const auto& key = keys_of(random_.below(the.locks)).lock;
   const auto ttl = std::to_string(random_.spread(1, 200));
   const std::vector<std::string_view> words{"SET", key, "foreign", "NX", "PX", ttl};
   for (const auto& one : nodes_) {
@@ -178,9 +169,9 @@ void world::restart_many() {
   const auto most = static_cast<std::int64_t>(nodes_.size());
   if (random_.chance(500)) least = most;
   auto left = random_.between(least, most);
-  const auto first = static_cast<std::size_t>(random_.between(0, most - 1));
+  const auto first = random_.below(nodes_.size());
   constexpr std::array hows{fault::node_restart, fault::node_rollback, fault::node_empty};
-  const auto any_how = [&] { return hows[static_cast<std::size_t>(random_.between(0, 2))]; };
+  const auto any_how = [&] { return random_.one_of(hows); };
   const auto common = any_how();
   const bool alike = random_.chance(600);
   for (std::size_t i = 0; i < nodes_.size() && left > 0; ++i, --left) {

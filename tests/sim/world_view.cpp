@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "redlock_scripts.hpp"
 #include "sim/world.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redlock/node_set.hpp"
@@ -53,7 +54,7 @@ void world::observe(node& at, const script_request& what, const reply& said) {
   fingerprint_ = mixed(fingerprint_ + static_cast<std::uint64_t>(time.now()), said);
   if (trace.wanted()) {
     const auto lock = what.keys.empty() ? std::string_view{} : what.keys[0];
-    std::string line{scripts_.name_of(what.script)};
+    std::string line{what.which->name};
     line += " " + std::string{lock};
     // Ids are what a person looks for; a waiter's entry begins with two.
     for (const auto& arg : what.args) {
@@ -65,10 +66,9 @@ void world::observe(node& at, const script_request& what, const reply& said) {
     trace.line(at.name, line + " → " + said.shown().substr(0, 90));
   }
   if (said.is_error()) judge.broken("script error", said.shown());
-  if (is_quorum() && what.script == scripts_.redlock.standing) observe_wait(at, what, said);
-  if (is_quorum() && what.script == scripts_.redlock.admit && said.items[0].integer == 1) {
-    observe_admission(at, what);
-  }
+  namespace scripts = stores::redlock::scripts;
+  if (what.which == &scripts::standing) observe_wait(at, what, said);
+  if (what.which == &scripts::admit && said.items[0].integer == 1) observe_admission(at, what);
   for (const auto& key : what.keys)
     look_at(at, key);
 }
@@ -243,7 +243,7 @@ void world::check_free(node& at, std::size_t lock) {
 }
 
 void world::check_line(node& at, std::size_t lock) {
-  auto* line = at.data.find(quorum_keys_of(lock).queue, at.wall_us() / 1000);
+  auto* line = at.data.find(stores::redlock::waiters_key(keys_of(lock).lock), at.wall_us() / 1000);
   if (line == nullptr || at.rolled_back) return;
   for (const auto& [ticket, waiter] : std::get<stored::sorted_set>(line->value).order) {
     const bool left = std::any_of(clients_.begin(), clients_.end(),

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scripts.hpp"
 #include "sim/keyspace.hpp"
 #include "sim/script_engine.hpp"
 #include "support/raw_redis.hpp"
@@ -13,10 +14,16 @@
 
 namespace holdfast::sim {
 
+using texts = std::vector<std::string>;
+
+struct script_call {
+  const stores::redis::scripts::script* script;
+  texts keys;
+  texts args;
+};
+
 class beside_redis final : public surroundings {
  public:
-  using texts = std::vector<std::string>;
-
   // What each of the two answered, as text.
   struct answers {
     std::string real;
@@ -24,6 +31,13 @@ class beside_redis final : public surroundings {
   };
 
   [[nodiscard]] answers eval(std::string_view script, const texts& keys, const texts& args);
+  // Runs a script on both, and compares what they answer, what they send, and, if told so, what
+  // they keep. Gives the answer, and whether anything was sent.
+  struct outcome {
+    std::string answer;
+    bool sent = false;
+  };
+  void compare(const script_call& call, bool contents_too, outcome& said);
   // One command, from inside a script.
   [[nodiscard]] answers command(const texts& words);
   // Everything that each of the two holds.

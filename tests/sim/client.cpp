@@ -56,7 +56,7 @@ stores::redlock::redlock_config quorum_config(const std::vector<std::unique_ptr<
                                               const plan& the) {
   stores::redlock::redlock_config config;
   for (const auto& one : nodes)
-    config.nodes.push_back({one->name, {}, {}, {}, 0, false});
+    config.nodes.emplace_back().node = one->name;
   config.node_timeout = the.node_timeout;
   config.max_ttl = the.max_ttl;
   return config;

@@ -71,13 +71,6 @@ std::string with_option(std::string_view url, const std::string& name, std::stri
   return fmt::format("{}{}{}={}", url, before, name, encoded(value, "/._-"));
 }
 
-bool looks_like_store(std::string_view text) {
-  constexpr std::array<std::string_view, 6> schemes{"redis://", "rediss://", "redlock://",
-                                                    "unix:/",   "local:",    "memory:"};
-  return std::any_of(schemes.begin(), schemes.end(),
-                     [&](std::string_view one) { return text.starts_with(one); });
-}
-
 std::string read_password(const std::string& option, const std::string& path) {
   std::ifstream file{path, std::ios::binary};
   std::string text(password_bytes_max + 1, '\0');
@@ -97,6 +90,13 @@ std::string read_password(const std::string& option, const std::string& path) {
 }
 
 }  // namespace
+
+bool looks_like_store(std::string_view text) {
+  constexpr std::array<std::string_view, 7> schemes{
+      "redis://", "rediss://", "redlock://", "redlock+tls://", "unix:/", "local:", "memory:"};
+  return std::any_of(schemes.begin(), schemes.end(),
+                     [&](std::string_view one) { return text.starts_with(one); });
+}
 
 std::string shown_store(std::string_view url) {
   if (url == "local:") {

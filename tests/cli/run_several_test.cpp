@@ -219,6 +219,14 @@ TEST_F(CliSeveral, WhatDoesNotCombineIsRefused) {
     EXPECT_EQ(refused.out, "");
     EXPECT_TRUE(contains(refused.err, "several locks")) << refused.err;
   }
+  // A password in a name would be shown to all who look, and the lock would be on another store.
+  for (const std::string url : {"redis://u:hunter2@h", "rediss://u:hunter2@h", "unix:/redis.sock",
+                                "redlock://u:hunter2@h,i,j", "redlock+tls://u:hunter2@h,i,j"}) {
+    const auto refused = run({"run", "a", url, "--", "echo", "ran"});
+    EXPECT_EQ(refused.exit, exited(64)) << url;
+    EXPECT_TRUE(contains(refused.err, "--store")) << refused.err;
+    EXPECT_FALSE(contains(refused.err, "hunter2")) << refused.err;
+  }
   const auto twice = run({"run", "a", "b", "a", "--", "true"});
   EXPECT_EQ(twice.exit, exited(64));
   EXPECT_TRUE(contains(twice.err, "'a' twice")) << twice.err;

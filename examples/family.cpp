@@ -22,9 +22,10 @@ void transfer(holdfast::fencing_token from, holdfast::fencing_token to) {
 
 void once(holdfast::client& client) {
   auto orders = client.mutex("orders/42");
-  // clang-format off
-  { std::scoped_lock guard{orders}; ship(); }
-  // clang-format on
+  {
+    std::scoped_lock guard{orders};
+    ship();
+  }
 }
 
 void again(holdfast::client& client) {
@@ -38,9 +39,10 @@ void again(holdfast::client& client) {
 
 void readers_and_a_writer(holdfast::client& client) {
   auto settings = client.shared_mutex("settings");
-  // clang-format off
-  { std::shared_lock reading{settings}; show(config.back()); }
-  // clang-format on
+  {
+    std::shared_lock reading{settings};
+    show(config.back());
+  }
   auto writing = settings.acquire(5s);
   config.push_back("changed");
   if (settings.downgrade(writing)) show(config.back());  // a reader now: others read, too

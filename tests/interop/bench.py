@@ -25,6 +25,9 @@ PAUSE_MS = 1  # while it has the lock, and again before it wants it back
 # Good for starting quickly, as the checks want it, and half as fast in the end.
 STARTS_QUICKLY = "-XX:TieredStopAtLevel=1"
 
+# What else the machine was doing.
+LOAD_AT_START = os.getloadavg()[0]
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -127,7 +130,7 @@ def redis_version():
 
 def where():
     return (f"{os.cpu_count()} cores shared by server and clients, Redis {redis_version()} on "
-            f"loopback TCP, {datetime.date.today()}")
+            f"loopback TCP, {datetime.date.today()}, load average {LOAD_AT_START:.1f} before")
 
 
 def ms(value):

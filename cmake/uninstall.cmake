@@ -26,6 +26,7 @@ foreach(file IN LISTS files)
 endforeach()
 
 list(REMOVE_DUPLICATES folders)
+list(SORT folders ORDER DESCENDING)  # a folder after what is in it
 foreach(folder IN LISTS folders)
   file(GLOB rest "${folder}/*")
   if(IS_DIRECTORY "${folder}" AND NOT rest)

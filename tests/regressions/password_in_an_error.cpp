@@ -101,7 +101,8 @@ TEST(PasswordInAnError, OfAUrlThatMakesNoSense) {
            "redis://user:hunter2%@host",
            "redis://user:hunter2%zz@host",
            "redis:user:hunter2@host",
-           "rediss://user:hunter2@host",
+           "rediss://user:hunter2@host:port",
+           "rediss://user:hunter2@host?verify=none",
            "http://user:hunter2@host",
            "user:hunter2@host",
        }) {

@@ -66,7 +66,8 @@ class HOLDFAST_API shared_mutex {
   // Makes a writer's lease a reader's, without a moment in between: readers that wait next come in
   // at once. The lease keeps its token and is extended. errc::lease_lost if it has ended; after
   // errc::outcome_unknown or store_unreachable it may be either, and calling again is safe. There
-  // is no way back: two readers that both wanted to write would wait for each other.
+  // is no way back: two readers that both wanted to write would wait for each other. A thread that
+  // called lock() still calls unlock(), not unlock_shared().
   [[nodiscard]] result<void> downgrade(lease& held);
 
   // As mutex::adopt(), for what was acquired either way.

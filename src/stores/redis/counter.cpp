@@ -30,9 +30,8 @@ std::string channel_of(const core::counter_kind& kind, const std::string& key) {
 
 }  // namespace
 
-redis_counter::redis_counter(std::shared_ptr<server> on,
-                             std::shared_ptr<redisson::channel_listener> messages, std::string key,
-                             const core::counter_kind& kind)
+redis_counter::redis_counter(std::shared_ptr<server> on, std::shared_ptr<channel_listener> messages,
+                             std::string key, const core::counter_kind& kind)
     : server_{std::move(on)},
       messages_{std::move(messages)},
       key_{std::move(key)},

@@ -8,7 +8,7 @@
 
 #include "core/counter.hpp"
 #include "stores/counter.hpp"
-#include "stores/redis/redisson/channel_listener.hpp"
+#include "stores/redis/channel_listener.hpp"
 #include "stores/redis/script_call.hpp"
 #include "stores/redis/server.hpp"
 
@@ -21,7 +21,7 @@ class redis_counter final : public store_counter,
   // A waiter that hears nothing asks again after so long at most: messages can be lost.
   static constexpr core::duration quiet_max = std::chrono::seconds{5};
 
-  redis_counter(std::shared_ptr<server> on, std::shared_ptr<redisson::channel_listener> messages,
+  redis_counter(std::shared_ptr<server> on, std::shared_ptr<channel_listener> messages,
                 std::string key, const core::counter_kind& kind);
 
   std::unique_ptr<counter_attempt> begin(core::counter_request what, bool may_wait) override;
@@ -31,7 +31,7 @@ class redis_counter final : public store_counter,
   [[nodiscard]] script_call script_of(const core::counter_request& what, const core::owner_id& id,
                                       std::string_view round) const;
   [[nodiscard]] server& on() const noexcept { return *server_; }
-  [[nodiscard]] redisson::channel_listener& messages() const noexcept { return *messages_; }
+  [[nodiscard]] channel_listener& messages() const noexcept { return *messages_; }
   [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
   // How soon a waiter asks that hears nothing.
   [[nodiscard]] core::duration ask_within() const noexcept {
@@ -44,7 +44,7 @@ class redis_counter final : public store_counter,
   [[nodiscard]] script_call redisson_script(const core::counter_request& what) const;
 
   const std::shared_ptr<server> server_;
-  const std::shared_ptr<redisson::channel_listener> messages_;
+  const std::shared_ptr<channel_listener> messages_;
   const std::string key_;
   const core::counter_kind kind_;
   const std::string channel_;

@@ -61,13 +61,12 @@ void redis_counter_attempt::listen_or_say(core::counter_answer with) {
   }
   if (std::exchange(tried_to_listen_, true)) return answer(with);
   place_ = nullptr;  // its connection is gone
-  counter_->messages().join(
-      counter_->channel(), until_, *by_,
-      [this, with](result<std::shared_ptr<redisson::channel_listener::place>> joined) {
-        if (!joined) return answer(with);  // then it polls
-        place_ = std::move(*joined);
-        send();
-      });
+  counter_->messages().join(counter_->channel(), until_, *by_,
+                            [this, with](result<std::shared_ptr<channel_listener::place>> joined) {
+                              if (!joined) return answer(with);  // then it polls
+                              place_ = std::move(*joined);
+                              send();
+                            });
 }
 
 void redis_counter_attempt::answer(result<core::counter_answer> with) {

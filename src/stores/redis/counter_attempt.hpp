@@ -35,7 +35,7 @@ class redis_counter_attempt final : public counter_attempt {
   const bool may_wait_;
   const core::owner_id id_;  // one for all asks, so that they are counted once
   std::string round_;        // of a latch, once one is known
-  std::shared_ptr<redisson::channel_listener::place> place_;  // null: it does not listen
+  std::shared_ptr<channel_listener::place> place_;  // null: it does not listen
 
   // The call that is under way.
   core::time_point until_{};

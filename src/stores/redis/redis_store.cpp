@@ -9,10 +9,10 @@
 #include "core/clock_watch.hpp"
 #include "core/weak_registry.hpp"
 #include "runtime/clock.hpp"
+#include "stores/redis/channel_listener.hpp"
 #include "stores/redis/counter.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/redis_lock.hpp"
-#include "stores/redis/redisson/channel_listener.hpp"
 #include "stores/redis/redisson/fair_lock.hpp"
 #include "stores/redis/redisson/hash_lock.hpp"
 #include "stores/redis/redisson/permit_lock.hpp"
@@ -30,8 +30,7 @@ class redis_store final : public store {
  public:
   redis_store(redis_config config, std::shared_ptr<runtime::background> background)
       : server_{std::make_shared<server>(std::move(config), background)},
-        unlock_messages_{
-            std::make_shared<redisson::channel_listener>(server_, std::move(background))} {}
+        unlock_messages_{std::make_shared<channel_listener>(server_, std::move(background))} {}
 
   ~redis_store() override { close(); }
 
@@ -93,7 +92,7 @@ class redis_store final : public store {
                                std::vector<lock_status>& to);
 
   const std::shared_ptr<server> server_;
-  const std::shared_ptr<redisson::channel_listener> unlock_messages_;
+  const std::shared_ptr<channel_listener> unlock_messages_;
   core::clock_watch clock_;  // the renewing thread's
 
   std::mutex m_;

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "stores/redis/channel_listener.hpp"
 #include "stores/redis/redis_lock.hpp"
-#include "stores/redis/redisson/channel_listener.hpp"
 
 namespace holdfast::stores::redis::redisson {
 

@@ -1,4 +1,4 @@
-#include "stores/redis/redisson/channel_listener.hpp"
+#include "stores/redis/channel_listener.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "stores/redis/redisson/layout.hpp"
 #include "stores/redis/server_error.hpp"
 
-namespace holdfast::stores::redis::redisson {
+namespace holdfast::stores::redis {
 
 namespace {
 
@@ -100,7 +100,7 @@ void channel_listener::join(std::string name, core::time_point until, caller& by
       return refuse({errc::overloaded, "too many channels are listened to", {}});
     }
     channels_.try_emplace(name);
-    if (!send(subscribe_command, name)) {
+    if (!send(redisson::subscribe_command, name)) {
       disconnect();
       return refuse({errc::store_unreachable, "cannot subscribe", {}});
     }
@@ -208,7 +208,7 @@ bool channel_listener::rest() {
       ++at;
       continue;
     }
-    const bool sent = send(unsubscribe_command, name);
+    const bool sent = send(redisson::unsubscribe_command, name);
     at = channels_.erase(at);
     if (!sent) {
       disconnect();
@@ -295,7 +295,8 @@ void channel_listener::read(const reply_value& what) {
   const auto kind = text_of(*fields[0]);
   const auto at = channels_.find(text_of(*fields[1]));
   if (kind == "message") {
-    if (at != channels_.end()) deliver(at->second, is_for_all(at->first, text_of(*fields[2])));
+    if (at != channels_.end())
+      deliver(at->second, redisson::is_for_all(at->first, text_of(*fields[2])));
     return;
   }
   if (kind != "subscribe" && kind != "unsubscribe") return;
@@ -327,4 +328,4 @@ void channel_listener::deliver(channel& to, bool all) {
   }
 }
 
-}  // namespace holdfast::stores::redis::redisson
+}  // namespace holdfast::stores::redis

@@ -21,7 +21,7 @@
 #include "stores/redis/server.hpp"
 #include "stores/waiting.hpp"
 
-namespace holdfast::stores::redis::redisson {
+namespace holdfast::stores::redis {
 
 // Thread-safe. The connection is opened when a waiter first joins a channel, and closed when nobody
 // has listened for a while. Messages are hints: a waiter asks again in time anyway.
@@ -102,4 +102,4 @@ class channel_listener : public std::enable_shared_from_this<channel_listener> {
   std::deque<std::string> unanswered_;  // channels, of (UN)SUBSCRIBE commands in the order sent
 };
 
-}  // namespace holdfast::stores::redis::redisson
+}  // namespace holdfast::stores::redis

@@ -279,9 +279,13 @@ void node_connection::open(const std::shared_ptr<opened>& fresh) {
       static_cast<void>(post(fresh, one.what, one.done));
   }
   lock held{m_};
-  pace_.reset();
   for (;;) {
     if (closed_) return;
+    // What is owed would be sent, and owed again, for ever.
+    if (fresh->to.broken()) {
+      held.unlock();
+      return went_down({errc::store_unreachable, "the connection was lost again", {}});
+    }
     if (queue_.empty() && owed_.empty()) break;
     const auto waiting = std::exchange(queue_, {});
     const auto owed_now = std::exchange(owed_, {});
@@ -295,6 +299,7 @@ void node_connection::open(const std::shared_ptr<opened>& fresh) {
     }
     held.lock();
   }
+  pace_.reset();
   greeted_.reset();
   under_way_ = false;
   down_ = false;

@@ -62,7 +62,8 @@ script_call redis_counter::latch_script(const core::counter_request& what, const
     const std::array<std::string_view, 4> args{count, id.text(), keep, channel_};
     return {scripts::latch_start_anew, keys, args};
   }
-  const std::array<std::string_view, 3> args{count, round, what.what == verb::watch ? keep : "0"};
+  const std::string_view kept_for = what.what == verb::watch ? std::string_view{keep} : "0";
+  const std::array<std::string_view, 3> args{count, round, kept_for};
   return {scripts::latch_look, keys, args};
 }
 

@@ -29,9 +29,9 @@ redis_server_options with_tls(server_tls how, std::vector<std::string> config = 
   return {.tcp = true, .config = std::move(config), .tls = std::move(how)};
 }
 
-std::string at(const redis_server& server, const std::string& query,
-               const std::string& host = "127.0.0.1") {
-  return "rediss://" + host + ":" + std::to_string(server.port()) + "?" + query;
+// By its address: a bare system may not know "localhost".
+std::string at(const redis_server& server, const std::string& query) {
+  return "rediss://127.0.0.1:" + std::to_string(server.port()) + "?" + query;
 }
 
 // What a client of this URL is told. errc{}: it got the lock.
@@ -78,7 +78,7 @@ class TlsTrust : public testing::Test {
 TEST_F(TlsTrust, CertificateIsGoodForTheNamesAndAddressesInIt) {
   const redis_server server{with_tls(shows(ours_.issue("server")))};
   EXPECT_EQ(tried(at(server, believing_us())), errc{});
-  EXPECT_EQ(tried(at(server, believing_us(), "localhost")), errc{});
+  EXPECT_EQ(tried(at(server, believing_us() + "&server_name=localhost")), errc{});
   EXPECT_EQ(tried(at(server, believing_us() + "&server_name=localhost.")), errc{})
       << "the root's dot";
 }
@@ -128,10 +128,10 @@ TEST_F(TlsTrust, CertificateOfAnotherHostIsRefusedUnlessThatHostIsMeant) {
   expect_refused(at(server, believing_us()),
                  AllOf(HasSubstr("redis.example, *.db.example, 192.0.2.7"),
                        HasSubstr("not for 127.0.0.1"), HasSubstr("server_name=")));
-  expect_refused(at(server, believing_us(), "localhost"), HasSubstr("not for localhost"));
   const auto meaning = [&](const std::string& name) {
     return at(server, believing_us() + "&server_name=" + name);
   };
+  expect_refused(meaning("localhost"), HasSubstr("not for localhost"));
   EXPECT_EQ(tried(meaning("redis.example")), errc{});
   EXPECT_EQ(tried(meaning("a.db.example")), errc{});
   EXPECT_EQ(tried(meaning("192.0.2.7")), errc{});

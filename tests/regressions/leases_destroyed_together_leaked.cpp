@@ -78,8 +78,13 @@ TEST_F(ManyLeases, ReleaseThatIsDroppedWithOtherWorkIsTold) {
   const auto who = (*lock)->begin({.ttl = 600s});
   ASSERT_TRUE(stores::wait_here<result<core::answer>>(
       [&](auto& by, auto done) { who->ask(runtime::now() + 10s, by, std::move(done)); }));
+  std::promise<void> begun;
   std::promise<void> over;
-  ASSERT_TRUE(background->run([&] { over.get_future().wait(); }));
+  ASSERT_TRUE(background->run([&] {
+    begun.set_value();
+    over.get_future().wait();
+  }));
+  begun.get_future().wait();
   server.pause();
   (*lock)->release_later(who->id(), runtime::now() + 600s);
   store->close();

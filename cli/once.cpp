@@ -47,19 +47,20 @@ void done_mark::set(const std::string& label) {
 }
 
 void hold_until(std::vector<lease>& held, std::chrono::steady_clock::time_point until,
-                signal_queue& signals) {
+                signal_queue& signals, bool told_to_end) {
   while (lost_one(held) == nullptr) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     if (left <= std::chrono::milliseconds::zero()) return;
-    pollfd signal{signals.fd(), POLLIN, 0};
-    static_cast<void>(::poll(&signal, 1, static_cast<int>(std::min(left, look_every).count())));
-    while (const auto number = signals.next()) {
-      if (!ends_a_wait(*number)) continue;
+    if (told_to_end) {
       for (auto& one : held)
         static_cast<void>(one.detach());
       return;
     }
+    pollfd signal{signals.fd(), POLLIN, 0};
+    static_cast<void>(::poll(&signal, 1, static_cast<int>(std::min(left, look_every).count())));
+    while (const auto number = signals.next())
+      told_to_end = told_to_end || ends_a_wait(*number);
   }
 }
 

@@ -33,9 +33,9 @@ class done_mark {
   const std::string name_;
 };
 
-// Keeps the locks until then. A signal ends that sooner: they are left to expire then, and no other
-// is granted one before its TTL is over.
+// Keeps the locks until then. A signal ends that sooner, also one that came while the command ran
+// (`told_to_end`): they are left to expire, and no other is granted one before its TTL is over.
 void hold_until(std::vector<lease>& held, std::chrono::steady_clock::time_point until,
-                signal_queue& signals);
+                signal_queue& signals, bool told_to_end);
 
 }  // namespace holdfast::cli

@@ -212,7 +212,7 @@ int run(const run_options& options, invocation& job) {
     mark.set(options.acquire.label);
   }
   if (was_protected && end.signal == 0) {
-    hold_until(got.leases, acquired_at + options.at_least, signals);
+    hold_until(got.leases, acquired_at + options.at_least, signals, end.told_to_end);
   }
   const int code = finish(locks.names_in_quotes(), got.leases, end, ended_under_them);
   if (code == end.status) job.dies_of = death_of(end);

@@ -118,6 +118,7 @@ class supervisor {
         resume();
       } else {
         passed_on_ = *number;
+        end_.told_to_end = end_.told_to_end || ends_a_wait(*number);
         signal_group(group_, *number);
       }
     }

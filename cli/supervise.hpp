@@ -30,6 +30,7 @@ struct command_end {
   int signal = 0;              ///< the signal that ended it, zero if none did
   bool had_terminal = false;   ///< Ctrl-C reached the command, and not this process
   bool was_told = false;       ///< that signal came to this process, and was passed on
+  bool told_to_end = false;    ///< a signal that ends a wait was passed on
   bool lost = false;           ///< a lease was lost, or its time was up for the guardian
   bool guardian_died = false;  ///< the command was killed for want of a guardian
   bool survived = false;       ///< somebody of the group could not be killed

@@ -80,5 +80,15 @@ TEST_F(CliOnce, SignalEndsTheKeepingAndLeavesTheLockToItsTtl) {
   EXPECT_GT(pttl("backup"), 1000);
 }
 
+TEST_F(CliOnce, SignalThatTheCommandHeededEndsTheKeepingToo) {
+  child_process job{
+      holdfast({"run", "backup", "--at-least", "1h", "--", "sh", "-c",
+                "trap 'exit 5' TERM; echo ready $$ go; while :; do sleep 0.05; done"})};
+  ASSERT_EQ(ready_numbers(job).size(), 1U);
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait_exit(), exited(5));
+  EXPECT_GT(pttl("backup"), 1000);
+}
+
 }  // namespace
 }  // namespace holdfast::test

@@ -139,10 +139,9 @@ TEST_F(CliFormat, RunThatWouldWaitForItselfIsRefused) {
 }
 
 TEST_F(CliFormat, GuardianOfAKilledRunGivesItBack) {
-  child_process wrapper{
-      holdfast({"run", "a", "--format", "redisson", "--ttl", "10m", "--", "sleep", "600"})};
-  ASSERT_TRUE(eventually([&] { return !is_free("a"); }));
-  nap();
+  child_process wrapper{holdfast({"run", "a", "--format", "redisson", "--ttl", "10m", "--", "sh",
+                                  "-c", "echo ready $$ go; exec sleep 600"})};
+  ASSERT_FALSE(ready_numbers(wrapper).empty()) << wrapper.stderr_text();
   wrapper.signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return is_free("a"); })) << "long before the TTL";
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,8 +30,11 @@ class event_loop::telling_stream final : public runtime::stream {
   int fd() const noexcept override { return -1; }
   bool wake_at(int) noexcept override { return false; }
   bool tells(std::function<void()> readable) override {
-    const std::lock_guard guard{loop_.m_};
-    loop_.streams_[this] = {over_.get(), std::move(readable)};
+    {
+      const std::lock_guard guard{loop_.m_};
+      loop_.streams_[this] = {over_.get(), std::move(readable)};
+    }
+    loop_.wake_.wake();
     return true;
   }
   void shut_down() noexcept override { over_->shut_down(); }
@@ -51,14 +55,19 @@ class event_loop::telling_dialer final : public stores::redis::dialer {
       : dialer{to->node()}, loop_{loop}, to_{std::move(to)} {}
 
   void dial(core::time_point until, on_connected done) override {
-    loop_.at(runtime::now(), [this, until, done = std::move(done)] {
-      to_->dial(until, [this, done](auto over) {
-        done(std::move(over).map([this](auto bytes) { return loop_.telling(std::move(bytes)); }));
-      });
-    });
+    // A thread that waits, as the one that renews, is told on itself.
+    if (std::this_thread::get_id() != loop_.thread_) return dial_now(until, done);
+    loop_.at(runtime::now(),
+             [this, until, done = std::move(done)] { return dial_now(until, done); });
   }
 
  private:
+  void dial_now(core::time_point until, const on_connected& done) {
+    to_->dial(until, [this, &done](auto over) {
+      done(std::move(over).map([this](auto bytes) { return loop_.telling(std::move(bytes)); }));
+    });
+  }
+
   event_loop& loop_;
   const std::shared_ptr<stores::redis::dialer> to_;
 };

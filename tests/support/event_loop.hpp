@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "runtime/wake_fd.hpp"
 #include "stores/redis/dialer.hpp"
@@ -24,8 +25,8 @@ class event_loop final : public stores::timers {
 
   // The same bytes, told by this loop.
   [[nodiscard]] std::unique_ptr<runtime::stream> telling(std::unique_ptr<runtime::stream> over);
-  // Connects and logs in as the shipped dialer does, but in a later turn, and over streams that
-  // tell this loop.
+  // Connects and logs in as the shipped dialer does, over streams that tell this loop; on the
+  // loop's own thread in a later turn, as a dialer that does not block would.
   [[nodiscard]] std::shared_ptr<stores::redis::dialer> telling(stores::redis::endpoint where);
 
  private:
@@ -40,6 +41,7 @@ class event_loop final : public stores::timers {
   bool call_one();
   void poll_until(core::time_point end);
 
+  const std::thread::id thread_ = std::this_thread::get_id();
   const runtime::wake_fd wake_;
   std::mutex m_;
   // Protected by m_.

@@ -48,7 +48,7 @@ class HOLDFAST_API rlock {
   // With the client's own lock options, or these. Throws errc::invalid_argument or
   // errc::unsupported.
   rlock(client& on, std::string_view name);
-  rlock(client& on, std::string_view name, lock_options options);
+  rlock(client& on, std::string_view name, const lock_options& options);
 
   [[nodiscard]] const std::string& name() const noexcept { return lock_.name(); }
 
@@ -123,7 +123,7 @@ class HOLDFAST_API rlock {
 class HOLDFAST_API rfenced_lock : public rlock {
  public:
   rfenced_lock(client& on, std::string_view name);
-  rfenced_lock(client& on, std::string_view name, lock_options options);
+  rfenced_lock(client& on, std::string_view name, const lock_options& options);
 };
 
 // The semaphore that Java's `redisson.getPermitExpirableSemaphore(name)` is. A permit is a lease:
@@ -139,7 +139,7 @@ class HOLDFAST_API rpermit_expirable_semaphore {
   // before; zero: leave that to them, and wait until they have.
   rpermit_expirable_semaphore(client& on, std::string_view name, std::uint32_t permits = 0);
   rpermit_expirable_semaphore(client& on, std::string_view name, std::uint32_t permits,
-                              lock_options options);
+                              const lock_options& options);
 
   [[nodiscard]] const std::string& name() const noexcept { return lock_.name(); }
 

@@ -71,19 +71,19 @@ rlock::rlock(client& on, std::string_view name, const lock_options& options, kin
 rlock::rlock(client& on, std::string_view name)
     : rlock{on, name, usable(on).options.lock, kind::plain} {}
 
-rlock::rlock(client& on, std::string_view name, lock_options options)
+rlock::rlock(client& on, std::string_view name, const lock_options& options)
     : rlock{on, name, options, kind::plain} {}
 
 rfenced_lock::rfenced_lock(client& on, std::string_view name)
     : rlock{on, name, usable(on).options.lock, kind::fenced} {}
 
-rfenced_lock::rfenced_lock(client& on, std::string_view name, lock_options options)
+rfenced_lock::rfenced_lock(client& on, std::string_view name, const lock_options& options)
     : rlock{on, name, options, kind::fenced} {}
 
 rfair_lock::rfair_lock(client& on, std::string_view name)
     : rlock{on, name, usable(on).options.lock, kind::fair} {}
 
-rfair_lock::rfair_lock(client& on, std::string_view name, lock_options options)
+rfair_lock::rfair_lock(client& on, std::string_view name, const lock_options& options)
     : rlock{on, name, options, kind::fair} {}
 
 rpermit_expirable_semaphore::rpermit_expirable_semaphore(client& on, std::string_view name,
@@ -92,7 +92,7 @@ rpermit_expirable_semaphore::rpermit_expirable_semaphore(client& on, std::string
 
 rpermit_expirable_semaphore::rpermit_expirable_semaphore(client& on, std::string_view name,
                                                          std::uint32_t permits,
-                                                         lock_options options)
+                                                         const lock_options& options)
     : lock_{open(on, name, options, {core::lock_kind::form::redisson_permits, permits})} {}
 
 lock_status rlock::status() { return status_of(lock_); }

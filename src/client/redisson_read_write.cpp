@@ -115,7 +115,7 @@ rread_write_lock::rread_write_lock(const mutex& writing)
 rread_write_lock::rread_write_lock(client& on, std::string_view name)
     : rread_write_lock{on, name, usable(on).options.lock} {}
 
-rread_write_lock::rread_write_lock(client& on, std::string_view name, lock_options options)
+rread_write_lock::rread_write_lock(client& on, std::string_view name, const lock_options& options)
     : rread_write_lock{open(on, name, options, {core::lock_kind::form::redisson_rw})} {}
 
 result<void> rread_write_lock::downgrade(lease& held) {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <holdfast/guarantees.hpp>
@@ -125,7 +126,8 @@ class store_lock {
                          core::time_point until, caller& by, on_renewal done) {
     static_cast<void>(id), static_cast<void>(token), static_cast<void>(ttl);
     static_cast<void>(until), static_cast<void>(by);
-    done(core::fail(errc::unsupported, "this store has no shared locks"));
+    const auto over = std::move(done);
+    over(core::fail(errc::unsupported, "this store has no shared locks"));
   }
   // Of a semaphore: how many permits there are from now on. Blocks.
   [[nodiscard]] virtual result<void> resize(std::uint32_t permits, core::time_point until) {

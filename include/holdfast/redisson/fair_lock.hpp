@@ -21,7 +21,7 @@ namespace holdfast::redisson {
 class HOLDFAST_API rfair_lock : public rlock {
  public:
   rfair_lock(client& on, std::string_view name);
-  rfair_lock(client& on, std::string_view name, lock_options options);
+  rfair_lock(client& on, std::string_view name, const lock_options& options);
 };
 
 }  // namespace holdfast::redisson

@@ -90,7 +90,7 @@ class HOLDFAST_API rread_write_side {
 class HOLDFAST_API rread_write_lock {
  public:
   rread_write_lock(client& on, std::string_view name);
-  rread_write_lock(client& on, std::string_view name, lock_options options);
+  rread_write_lock(client& on, std::string_view name, const lock_options& options);
 
   [[nodiscard]] const std::string& name() const noexcept { return writing_.name(); }
 

@@ -12,7 +12,7 @@ namespace holdfast::stores::redis::redisson {
 // told when it is the first and the lock is free.
 class fair_lock final : public hash_lock {
  public:
-  fair_lock(std::shared_ptr<server> on, std::shared_ptr<channel_listener> messages,
+  fair_lock(std::shared_ptr<server> at, std::shared_ptr<channel_listener> messages,
             std::string key);
 
   [[nodiscard]] script_call acquire_script(const ask_details& ask) const override;

@@ -12,7 +12,7 @@ namespace holdfast::stores::redis::redisson {
 // owner of its own with one hold, so a writer becomes a reader only by downgrade().
 class read_write_lock final : public hash_lock {
  public:
-  read_write_lock(std::shared_ptr<server> on, std::shared_ptr<channel_listener> messages,
+  read_write_lock(std::shared_ptr<server> at, std::shared_ptr<channel_listener> messages,
                   std::string key);
 
   void downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/built.hpp"
 #include "support/process.hpp"
 #include "support/redis_server.hpp"
 

@@ -12,6 +12,7 @@
 #include "runtime/socket.hpp"
 #include "stores/redis/layout.hpp"
 #include "stores/redis/redis_store.hpp"
+#include "support/built.hpp"
 #include "support/event_loop.hpp"
 #include "support/proxied_redis.hpp"
 

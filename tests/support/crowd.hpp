@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/clock.hpp"
+#include "support/built.hpp"
 #include "support/fenced_file.hpp"
 #include "support/process.hpp"
 #include "support/temp_dir.hpp"

@@ -12,6 +12,7 @@
 #include <holdfast/token.hpp>
 
 #include "core/types.hpp"
+#include "support/built.hpp"
 #include "support/process.hpp"
 
 namespace holdfast::test {

@@ -1,6 +1,7 @@
 // A wall clock of another process that stands where a test puts it (see preload/clock_set.c).
 #pragma once
 
+#include "support/built.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_words.hpp"
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "support/built.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_words.hpp"
 

@@ -5,6 +5,8 @@
 
 #include <holdfast/version.hpp>
 
+#include "support/built.hpp"
+
 namespace holdfast::test {
 
 TEST(Version, HeaderSaysWhatTheBuildSays) {

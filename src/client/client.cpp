@@ -54,7 +54,7 @@ client::client(std::string_view url, client_options options) {
   value_or_throw(core::check(options));
   value_or_throw(detail::check_files(parsed));
   auto store_work = std::make_shared<runtime::background>(detail::store_threads_max);
-  auto store = detail::open_store(parsed, store_work);
+  auto store = value_or_throw(detail::open_store(parsed, store_work));
   state_ = detail::client_state::make(std::move(store), std::move(store_work), std::move(options));
 }
 

@@ -148,10 +148,27 @@ TEST(Url, WhatIsNoUrlIsToldTheForms) {
 }
 
 TEST(Url, SchemesOfLaterVersionsAreNamed) {
-  for (const auto scheme : {"redis+sentinel", "redis+cluster", "zookeeper", "etcd"}) {
+  for (const auto scheme : {"redis+sentinel", "redis+cluster", "zookeeper"}) {
     expect_bad(scheme + "://db"s, scheme + ":// is not supported by this version"s);
   }
   expect_bad("redis://a,b,c", "one host");
+}
+
+TEST(Url, EtcdTakesItsServers) {
+  const auto url = good("etcd+tls://app:secret@a,[::1]:4001?prefix=locks%2F&ca=/ca.pem");
+  EXPECT_EQ(url.what, kind::etcd);
+  const std::vector<store_url::node> nodes{{"a", 2379}, {"::1", 4001}};
+  EXPECT_EQ(url.nodes, nodes);
+  EXPECT_EQ(url.user, "app");
+  EXPECT_EQ(url.prefix, "locks/");
+  EXPECT_TRUE(url.has_tls);
+  EXPECT_EQ(url.tls.ca, "/ca.pem");
+  expect_bad("etcd://", "names no host: etcd://");
+  expect_bad("etcd:a", "etcd: is followed by //");
+  expect_bad("etcd://a/locks", "takes no path: what stands before every key is prefix=");
+  expect_bad("etcd://a,a", "etcd:// names a node twice");
+  expect_bad("etcd://a?spin=3", "etcd:// has no option \"spin\"");
+  expect_bad("etcd://a?ca=/ca.pem", "is for TLS");
 }
 
 TEST(Url, RedlockTakesSeveralNodes) {

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <string>
 
+#include "support/built.hpp"
 #include "support/contract.hpp"
+#include "support/etcd_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/redlock_nodes.hpp"
 #include "support/session_server.hpp"
@@ -86,6 +89,22 @@ class redlock_store final : public store_under_test {
   redlock_nodes nodes_;
 };
 
+class etcd_store final : public store_under_test {
+ public:
+  etcd_store() { cluster_.resume_all(); }
+  std::string url() const override { return cluster_.url() + "?prefix=" + prefix_; }
+  void lose(const std::string& name) override { cluster_.remove_keys(prefix_ + name + "/"); }
+  void reachable(bool on) override { on ? cluster_.resume_all() : cluster_.pause_all(); }
+  // Whole seconds, and no less than one and a half times its election timeout.
+  std::chrono::milliseconds granted(std::chrono::milliseconds asked) const override {
+    return std::max(std::chrono::seconds{2}, std::chrono::ceil<std::chrono::seconds>(asked));
+  }
+
+ private:
+  etcd_cluster& cluster_ = shared_etcd();
+  const std::string prefix_ = fresh_prefix();
+};
+
 template <class Store, class... Arguments>
 std::unique_ptr<store_under_test> made(Arguments... arguments) {
   return std::make_unique<Store>(arguments...);
@@ -94,14 +113,17 @@ std::unique_ptr<store_under_test> made(Arguments... arguments) {
 }  // namespace
 
 const std::vector<store_entry>& stores_under_test() {
-  static const std::vector<store_entry> all{
-      {"Memory", false, false, true, true, [] { return made<memory_store>(); }},
-      {"Redis", true, true, true, true, [] { return made<redis_store>(false); }},
-      {"RedisTcp", true, true, true, false, [] { return made<redis_store>(true); }},
-      {"RedisTls", true, true, true, false, [] { return made<redis_tls_store>(); }},
-      {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
-      {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
-      {"Session", true, true, false, true, [] { return made<session_store>(); }},
+  static const std::vector<store_entry> all {
+    {"Memory", false, false, true, true, [] { return made<memory_store>(); }},
+        {"Redis", true, true, true, true, [] { return made<redis_store>(false); }},
+        {"RedisTcp", true, true, true, false, [] { return made<redis_store>(true); }},
+        {"RedisTls", true, true, true, false, [] { return made<redis_tls_store>(); }},
+        {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
+        {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
+        {"Session", true, true, false, true, [] { return made<session_store>(); }},
+#if HOLDFAST_HAS_ETCD
+        {"Etcd", true, true, false, true, [] { return made<etcd_store>(); }},
+#endif
   };
   return all;
 }

@@ -50,6 +50,12 @@ configure_file("${PROJECT_SOURCE_DIR}/cmake/holdfast.pc.in" "${generated}/holdfa
 install(FILES "${generated}/holdfast.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT holdfast)
 
+# What a resource runs, for those who have no `holdfast fence` at hand.
+install(FILES "${PROJECT_SOURCE_DIR}/src/fence/redis.lua" RENAME fence.lua
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/holdfast" COMPONENT holdfast)
+install(FILES "${PROJECT_SOURCE_DIR}/src/fence/postgresql.sql" RENAME fence.sql
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/holdfast" COMPONENT holdfast)
+
 if(TARGET holdfast_cli)
   install(FILES "${PROJECT_BINARY_DIR}/holdfast.1"
     DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT holdfast)

@@ -61,12 +61,10 @@ TEST_F(CliFence, ExampleForPostgresqlCounts) {
       shell({"sh", "-c", "holdfast fence postgresql | psql --set ON_ERROR_STOP=1 \"$0\"", where});
   ASSERT_EQ(installed.exit, exited(0)) << installed.err;
   sql_session session{where};
-  session.run("create table counter (value bigint not null); insert into counter values (0)");
-  session.run(
-      "create trigger fenced before insert or update or delete or truncate on counter "
-      "for each statement execute function holdfast.fenced('counter')");
+  const auto made = shell(psql({"--file", examples + "fenced_table.sql"}));
+  ASSERT_EQ(made.exit, exited(0)) << made.err;
   std::vector<std::string> holder = psql({"--file", examples + "fenced.sql"});
-  holder.insert(holder.begin(), {"holdfast", "run", "counter", "--"});
+  holder.insert(holder.begin(), {HOLDFAST_BINARY, "run", "counter", "--"});
   for (const std::string expected : {"1", "2"}) {
     const auto done = shell(holder);
     EXPECT_EQ(done.exit, exited(0)) << done.err;

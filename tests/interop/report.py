@@ -2,8 +2,8 @@
 
 # In the order in which they are shown.
 COLUMNS = ("exclusion", "counts", "bound", "wake-up", "expiry", "foreign release", "release",
-           "renewal", "re-entry", "tokens", "order", "gone waiter", "readers", "downgrade", "kill -9",
-           "five nodes", "together")
+           "renewal", "re-entry", "tokens", "order", "gone waiter", "readers", "downgrade",
+           "kill -9", "five nodes", "together")
 
 
 class Report:

@@ -7,3 +7,8 @@ find_package(OpenSSL 3.0 REQUIRED)
 
 # The result type of the public headers (Debian: libexpected-dev).
 find_package(tl-expected CONFIG REQUIRED)
+
+# For etcd:// only, if they are there (Debian: libcurl4-openssl-dev, nlohmann-json3-dev). Programs
+# that use it need libcurl4.
+find_package(CURL 7.74 QUIET)
+find_package(nlohmann_json CONFIG QUIET)

@@ -12,20 +12,27 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/holdfast"
 # stays in the build folder.
 option(HOLDFAST_INSTALL_DEBUG_INFO "Install with debugging information" OFF)
 if(CMAKE_STRIP AND NOT HOLDFAST_INSTALL_DEBUG_INFO)
-  install(CODE "set(CMAKE_INSTALL_DO_STRIP TRUE)" COMPONENT holdfast)
+  foreach(part IN LISTS holdfast_components ITEMS "")
+    string(JOIN "_" part holdfast ${part})
+    install(CODE "set(CMAKE_INSTALL_DO_STRIP TRUE)" COMPONENT ${part})
+  endforeach()
 endif()
+# CMake strips programs and shared libraries only: this does it to lib<archive>.a.
+function(holdfast_install_stripped archive part)
+  if(NOT CMAKE_STRIP OR HOLDFAST_INSTALL_DEBUG_INFO)
+    return()
+  endif()
+  set(folder "\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}")
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(folder "${CMAKE_INSTALL_LIBDIR}")
+  endif()
+  install(CODE "execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+    \"\$ENV{DESTDIR}${folder}/lib${archive}.a\")" COMPONENT ${part})
+endfunction()
 install(TARGETS holdfast holdfast_static EXPORT holdfast-targets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT holdfast
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT holdfast)
-if(CMAKE_STRIP AND NOT HOLDFAST_INSTALL_DEBUG_INFO)
-  # CMake strips programs and shared libraries only.
-  set(archive "\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}")
-  if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
-    set(archive "${CMAKE_INSTALL_LIBDIR}")
-  endif()
-  install(CODE "execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
-    \"\$ENV{DESTDIR}${archive}/libholdfast.a\")" COMPONENT holdfast)
-endif()
+holdfast_install_stripped(holdfast holdfast)
 install(EXPORT holdfast-targets NAMESPACE holdfast::
   DESTINATION "${package_folder}" COMPONENT holdfast)
 
@@ -55,6 +62,10 @@ install(FILES "${PROJECT_SOURCE_DIR}/src/fence/redis.lua" RENAME fence.lua
   DESTINATION "${CMAKE_INSTALL_DATADIR}/holdfast" COMPONENT holdfast)
 install(FILES "${PROJECT_SOURCE_DIR}/src/fence/postgresql.sql" RENAME fence.sql
   DESTINATION "${CMAKE_INSTALL_DATADIR}/holdfast" COMPONENT holdfast)
+
+foreach(name IN LISTS holdfast_components)
+  holdfast_install_component(${name})
+endforeach()
 
 if(TARGET holdfast_cli)
   install(FILES "${PROJECT_BINARY_DIR}/holdfast.1"

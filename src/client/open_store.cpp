@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "client/components.hpp"
+#include "runtime/password_file.hpp"
 #include "runtime/socket.hpp"
 #include "stores/local/local_store.hpp"
 #include "stores/memory/memory_store.hpp"
@@ -67,6 +69,19 @@ redis_config on_unix(const store_url& url) {
   return config;
 }
 
+stores::component_config component_config_of(const store_url& url) {
+  stores::component_config config;
+  for (const auto& one : url.nodes)
+    config.servers.push_back({one.host, one.port});
+  config.user = url.user;
+  config.password = url.password;
+  config.password_file = url.password_file;
+  config.has_tls = url.has_tls;
+  config.tls = url.tls;
+  config.prefix = url.prefix;
+  return config;
+}
+
 }  // namespace
 
 stores::redlock::redlock_config redlock_config_of(const store_url& url) {
@@ -87,13 +102,13 @@ result<void> check_files(const store_url& url) {
     if (auto loaded = tls->current(); !loaded) return fail(std::move(loaded.error()));
   }
   if (url.password_file.empty()) return {};
-  if (auto read = stores::redis::read_password(url.password_file); !read)
+  if (auto read = runtime::read_password(url.password_file); !read)
     return fail(std::move(read.error()));
   return {};
 }
 
-std::unique_ptr<stores::store> open_store(const store_url& url,
-                                          std::shared_ptr<runtime::background> background) {
+result<std::unique_ptr<stores::store>> open_store(const store_url& url,
+                                                  std::shared_ptr<runtime::background> background) {
   switch (url.what) {
     case store_url::kind::memory:
       return stores::memory::make_memory_store(url.name);
@@ -103,6 +118,11 @@ std::unique_ptr<stores::store> open_store(const store_url& url,
       return stores::redis::make_redis_store(on_unix(url), std::move(background));
     case store_url::kind::redlock:
       return stores::redlock::make_redlock_store(redlock_config_of(url), std::move(background));
+    case store_url::kind::etcd: {
+      const auto found = find_component("etcd");
+      if (!found) return fail(found.error());
+      return (*found)->open(component_config_of(url), std::move(background));
+    }
     case store_url::kind::tcp:
       break;
   }

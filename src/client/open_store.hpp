@@ -13,7 +13,8 @@ namespace holdfast::detail {
 // Whether the files that the URL names can be used, so that a client learns it when it is made.
 [[nodiscard]] result<void> check_files(const store_url& url);
 
-[[nodiscard]] std::unique_ptr<stores::store> open_store(
+// errc::unsupported if the store is in a component that is not here.
+[[nodiscard]] result<std::unique_ptr<stores::store>> open_store(
     const store_url& url, std::shared_ptr<runtime::background> background);
 
 // For what is done to the nodes of a set, without a client.

@@ -1,10 +1,13 @@
 #include "client/url.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
 
 #include <holdfast/status.hpp>
+
+#include "stores/token_base.hpp"
 
 namespace holdfast::detail {
 
@@ -13,8 +16,9 @@ namespace {
 constexpr std::string_view forms =
     "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
     "redis://[user[:password]@]host[:port][/db][?option=…], "
-    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]; with TLS the last two "
-    "are rediss://… and redlock+tls://…";
+    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…], "
+    "etcd://[user[:password]@]host[:port],host[:port],…[?option=…]; with TLS the last three are "
+    "rediss://…, redlock+tls://… and etcd+tls://…";
 const std::string encode_advice =
     "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password "
     "or "
@@ -89,11 +93,27 @@ std::string* tls_option(store_url& url, std::string_view key) {
   return nullptr;
 }
 
+// Its tokens are revisions, which start at 1 in each cluster.
+bool counts_from_small(store_url::kind what) { return what == store_url::kind::etcd; }
+
+result<void> take_token_base(store_url& url, std::string_view text) {
+  const char* const end = text.data() + text.size();
+  std::uint64_t base = 0;
+  const auto [stop, problem] = std::from_chars(text.data(), end, base);
+  if (problem != std::errc{} || stop != end || base > stores::token_base_max) {
+    return bad("the option token_base in the store URL must be a number from 0 to " +
+               std::to_string(stores::token_base_max) +
+               ": what is added to each token, above all that the resource has seen");
+  }
+  url.token_base = base;
+  return {};
+}
+
 result<void> take_option(store_url& url, std::string_view key, std::string_view value) {
   if (auto* const into = tls_option(url, key)) {
     if (url.has_tls) return take_path(*into, key, value);
     return bad("the option " + std::string{key} +
-               " in the store URL is for TLS: write rediss:// or redlock+tls://");
+               " in the store URL is for TLS: write rediss://, redlock+tls:// or etcd+tls://");
   }
   if (key == "verify") {
     return bad(
@@ -112,6 +132,17 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
     }
     url.prefix = std::move(*text);
     return {};
+  }
+  if (key == "token_base") {
+    if (counts_from_small(url.what)) return take_token_base(url, value);
+    return bad(
+        "the option token_base in the store URL is for stores that count from small numbers: for "
+        "etcd://");
+  }
+  if (url.what == store_url::kind::etcd) {
+    return bad("etcd:// has no option \"" + escape(key) +
+               "\": there are prefix, password_file, token_base, and with TLS ca, cert, key and "
+               "server_name");
   }
   if (key == "spin") {
     return take_number(value, "option spin (microseconds)", 0, spin_us_max,
@@ -153,7 +184,8 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
       "the store URL has an option \"" + escape(key) +
       "\" that does not exist: there are prefix, spin, connections and foreign; password_file, but "
       "not for local:; db for unix:; ca, cert, key and server_name with TLS; and prefix, spin, "
-      "password_file, node_timeout, max_ttl and epoch for redlock://");
+      "password_file, node_timeout, max_ttl and epoch for redlock://; and prefix and password_file "
+      "for etcd://");
 }
 
 result<void> take_options(store_url& url, std::string_view query) {
@@ -227,24 +259,26 @@ result<void> take_host(store_url& url, std::string_view text) {
 
 // One host after the other, each as redis:// takes it.
 result<void> take_nodes(store_url& url, std::string_view text) {
+  const std::string scheme = url.what == store_url::kind::etcd ? "etcd://" : "redlock://";
   while (!text.empty()) {
     const auto comma = text.find(',');
     store_url one;
+    one.port = url.port;
     if (auto ok = take_host(one, text.substr(0, comma)); !ok) return ok;
     store_url::node node{std::move(one.host), one.port};
     for (const auto& known : url.nodes) {
       if (known == node) {
-        return bad("redlock:// names a node twice: each has one vote, so name it once");
+        return bad(scheme + " names a node twice: each has one vote, so name it once");
       }
     }
     url.nodes.push_back(std::move(node));
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
-    if (text.empty()) return bad("redlock:// has a comma with no host after it");
+    if (text.empty()) return bad(scheme + " has a comma with no host after it");
   }
-  if (url.nodes.empty()) return bad("the store URL names no host: redlock://host[:port],…");
+  if (url.nodes.empty()) return bad("the store URL names no host: " + scheme + "host[:port],…");
   if (url.nodes.size() > nodes_max) {
-    return bad("redlock:// takes at most " + std::to_string(nodes_max) + " nodes");
+    return bad(scheme + " takes at most " + std::to_string(nodes_max) + " nodes");
   }
   return {};
 }
@@ -259,9 +293,12 @@ result<void> parse_tcp(store_url& url, std::string_view rest) {
     if (auto ok = take_credentials(url, authority.substr(0, at)); !ok) return ok;
     authority.remove_prefix(at + 1);
   }
-  const bool several = url.what == store_url::kind::redlock;
+  const bool several = url.what != store_url::kind::tcp;
   if (auto ok = several ? take_nodes(url, authority) : take_host(url, authority); !ok) return ok;
   if (slash == std::string_view::npos || slash + 1 == rest.size()) return {};
+  if (url.what == store_url::kind::etcd) {
+    return bad("etcd:// takes no path: what stands before every key is prefix=TEXT");
+  }
   return take_number(rest.substr(slash + 1), "database", 0, 1'000'000,
                      [&](unsigned n) { url.database = static_cast<int>(n); });
 }
@@ -275,8 +312,25 @@ result<void> parse_unix(store_url& url, std::string_view rest) {
   return {};
 }
 
-constexpr std::array<std::string_view, 6> later_schemes{
-    "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "zookeeper", "etcd"};
+constexpr std::array<std::string_view, 5> later_schemes{
+    "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "zookeeper"};
+
+// Schemes that are followed by hosts.
+struct host_scheme {
+  std::string_view name;
+  store_url::kind what;
+  bool has_tls;
+  std::uint16_t port;
+  std::string_view example;
+};
+constexpr std::array<host_scheme, 6> host_schemes{{
+    {"redis", store_url::kind::tcp, false, 6379, "host[:port]"},
+    {"rediss", store_url::kind::tcp, true, 6379, "host[:port]"},
+    {"redlock", store_url::kind::redlock, false, 6379, "host1,host2,…"},
+    {"redlock+tls", store_url::kind::redlock, true, 6379, "host1,host2,…"},
+    {"etcd", store_url::kind::etcd, false, 2379, "host1,host2,…"},
+    {"etcd+tls", store_url::kind::etcd, true, 2379, "host1,host2,…"},
+}};
 
 }  // namespace
 
@@ -295,10 +349,10 @@ result<store_url> parse_url(std::string_view text) {
   }
   store_url url;
   result<void> ok;
-  const bool is_redis = scheme == "redis" || scheme == "rediss";
-  const bool is_redlock = scheme == "redlock" || scheme == "redlock+tls";
-  if ((is_redis || is_redlock) && query.find('@') != std::string_view::npos)
-    return bad(encode_advice);
+  const auto* const known = std::find_if(host_schemes.begin(), host_schemes.end(),
+                                         [&](const auto& one) { return one.name == scheme; });
+  const bool has_host = known != host_schemes.end();
+  if (has_host && query.find('@') != std::string_view::npos) return bad(encode_advice);
   if (scheme == "memory") {
     url.what = store_url::kind::memory;
     url.name = std::string{rest};
@@ -311,13 +365,13 @@ result<store_url> parse_url(std::string_view text) {
   } else if (scheme == "unix") {
     url.what = store_url::kind::unix_socket;
     ok = parse_unix(url, rest);
-  } else if (is_redis || is_redlock) {
-    url.what = is_redis ? store_url::kind::tcp : store_url::kind::redlock;
-    url.has_tls = scheme == "rediss" || scheme == "redlock+tls";
+  } else if (has_host) {
+    url.what = known->what;
+    url.has_tls = known->has_tls;
+    url.port = known->port;
     if (!rest.starts_with("//")) {
       const auto name = std::string{scheme};
-      return bad(name + ": is followed by //: " + name +
-                 (is_redis ? "://host[:port]" : "://host1,host2,…"));
+      return bad(name + ": is followed by //: " + name + "://" + std::string{known->example});
     }
     ok = parse_tcp(url, rest.substr(2));
   } else {

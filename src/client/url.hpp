@@ -14,7 +14,7 @@
 namespace holdfast::detail {
 
 struct store_url {
-  enum class kind { memory, local, unix_socket, tcp, redlock };
+  enum class kind { memory, local, unix_socket, tcp, redlock, etcd };
   kind what{};
   std::string name;  // memory: which
   std::string path;  // unix:
@@ -28,16 +28,18 @@ struct store_url {
   runtime::tls_settings tls;
   int database = 0;
   std::string prefix;
+  std::uint64_t token_base = 0;
   std::size_t connections = 2;
   bool share_with_foreign = false;
   core::duration spin = std::chrono::microseconds{60};
-  // redlock:
+  // redlock: and etcd:
   struct node {
     std::string host;
     std::uint16_t port = 6379;
     friend bool operator==(const node&, const node&) = default;
   };
   std::vector<node> nodes;
+  // redlock:
   unsigned epoch = 1;
   core::duration node_timeout = std::chrono::milliseconds{50};
   core::duration max_ttl = std::chrono::seconds{60};

@@ -32,7 +32,7 @@ class OpeningInbox : public proxied_redis {
 
   const std::shared_ptr<runtime::background> background_ = std::make_shared<runtime::background>(2);
   const std::unique_ptr<stores::store> store_ =
-      detail::open_store(*detail::parse_url(proxy.url()), background_);
+      detail::open_store(*detail::parse_url(proxy.url()), background_).value();
   const std::shared_ptr<stores::store_lock> lock_ = *store_->open("orders");
 };
 

@@ -68,7 +68,7 @@ TEST_F(ManyLeases, ReleaseThatIsDroppedWithOtherWorkIsTold) {
   const auto url = detail::parse_url(server.url());
   ASSERT_TRUE(url);
   const auto background = std::make_shared<runtime::background>(1);
-  const auto store = detail::open_store(*url, background);
+  const auto store = detail::open_store(*url, background).value();
   std::atomic<int> told{0};
   stores::store_events events;
   events.release_given_up = [&](std::string_view, const failure&) { ++told; };

@@ -18,7 +18,7 @@ TEST_F(LongClaim, AsksMoreOftenThanItsQueueExpires) {
   const auto url = detail::parse_url(server.url());
   ASSERT_TRUE(url);
   const auto background = std::make_shared<runtime::background>(1);
-  const auto store = detail::open_store(*url, background);
+  const auto store = detail::open_store(*url, background).value();
   store->on_events({});
   const auto lock = store->open("orders");
   ASSERT_TRUE(lock);

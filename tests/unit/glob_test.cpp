@@ -1,5 +1,5 @@
 // Patterns, against a matcher that is slow and obvious.
-#include "stores/memory/glob.hpp"
+#include "stores/glob.hpp"
 
 #include <algorithm>
 #include <bitset>
@@ -14,7 +14,7 @@ namespace holdfast::test {
 
 namespace {
 
-using stores::memory::glob_matches;
+using stores::glob_matches;
 
 // One element of a pattern: a set of bytes, or *.
 struct element {

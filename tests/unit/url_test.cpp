@@ -148,10 +148,36 @@ TEST(Url, WhatIsNoUrlIsToldTheForms) {
 }
 
 TEST(Url, SchemesOfLaterVersionsAreNamed) {
-  for (const auto scheme : {"redis+sentinel", "redis+cluster", "zookeeper", "etcd"}) {
+  for (const auto scheme : {"redis+sentinel", "redis+cluster", "zookeeper"}) {
     expect_bad(scheme + "://db"s, scheme + ":// is not supported by this version"s);
   }
   expect_bad("redis://a,b,c", "one host");
+}
+
+TEST(Url, EtcdTakesItsServers) {
+  const auto url = good("etcd+tls://app:secret@a,[::1]:4001?prefix=locks%2F&ca=/ca.pem");
+  EXPECT_EQ(url.what, kind::etcd);
+  const std::vector<store_url::node> nodes{{"a", 2379}, {"::1", 4001}};
+  EXPECT_EQ(url.nodes, nodes);
+  EXPECT_EQ(url.user, "app");
+  EXPECT_EQ(url.prefix, "locks/");
+  EXPECT_TRUE(url.has_tls);
+  EXPECT_EQ(url.tls.ca, "/ca.pem");
+  expect_bad("etcd://", "names no host: etcd://");
+  expect_bad("etcd:a", "etcd: is followed by //");
+  expect_bad("etcd://a/locks", "takes no path: what stands before every key is prefix=");
+  expect_bad("etcd://a,a", "etcd:// names a node twice");
+  expect_bad("etcd://a?spin=3", "etcd:// has no option \"spin\"");
+  expect_bad("etcd://a?ca=/ca.pem", "is for TLS");
+}
+
+TEST(Url, TokensOfStoresThatCountFromSmallNumbersCanStartHigher) {
+  EXPECT_EQ(good("etcd://a").token_base, 0U);
+  EXPECT_EQ(good("etcd://a?token_base=1795134649118356").token_base, 1795134649118356U);
+  EXPECT_EQ(good("etcd://a?token_base=4503599627370496").token_base, std::uint64_t{1} << 52);
+  for (const auto wrong : {"4503599627370497", "99999999999999999999", "", "x", "-1", "1e15"})
+    expect_bad("etcd://a?token_base="s + wrong, "must be a number from 0 to 4503599627370496");
+  expect_bad("redis://a?token_base=5", "for stores that count from small numbers");
 }
 
 TEST(Url, RedlockTakesSeveralNodes) {

@@ -8,7 +8,7 @@
 #include "runtime/clock.hpp"
 #include "runtime/host.hpp"
 #include "runtime/random.hpp"
-#include "stores/memory/glob.hpp"
+#include "stores/glob.hpp"
 #include "stores/memory/lock_entry.hpp"
 #include "stores/memory/memory_counter.hpp"
 #include "stores/memory/space.hpp"

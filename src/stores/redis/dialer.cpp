@@ -1,11 +1,8 @@
 #include "stores/redis/dialer.hpp"
 
-#include <array>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
 #include <utility>
 
+#include "runtime/password_file.hpp"
 #include "runtime/tls_stream.hpp"
 #include "stores/redis/channel.hpp"
 #include "stores/redis/layout.hpp"
@@ -14,8 +11,6 @@
 namespace holdfast::stores::redis {
 
 namespace {
-
-constexpr std::size_t password_bytes_max = 4096;
 
 bool is_error(const reply_value& r) { return r.type == reply_kind::error; }
 
@@ -75,7 +70,7 @@ result<std::unique_ptr<runtime::stream>> login_dialer::open(core::time_point unt
 result<void> login_dialer::greet(channel& fresh, core::time_point until) const {
   auto password = where_.password;
   if (!where_.password_file.empty()) {
-    auto read = read_password(where_.password_file);
+    auto read = runtime::read_password(where_.password_file);
     if (!read) return fail(std::move(read.error()));
     password = std::move(*read);
   }
@@ -147,25 +142,6 @@ result<void> login_dialer::check_no_voter(channel& fresh, core::time_point until
 }
 
 }  // namespace
-
-result<std::string> read_password(const std::string& path) {
-  std::array<char, password_bytes_max + 1> bytes{};
-  std::ifstream file{path, std::ios::binary};
-  const int error = errno;
-  if (file) file.read(bytes.data(), bytes.size());
-  if (!file.is_open() || file.bad()) {
-    return fail(errc::not_authenticated, "the password file " + escape(path) + " cannot be read: " +
-                                             std::generic_category().message(error));
-  }
-  const std::string_view all{bytes.data(), static_cast<std::size_t>(file.gcount())};
-  const auto first = all.substr(0, all.find_first_of("\r\n"));
-  if (first.empty() || first.size() > password_bytes_max) {
-    return fail(errc::not_authenticated,
-                "the password file " + escape(path) + " must have a password of 1 to " +
-                    std::to_string(password_bytes_max) + " bytes as its first line");
-  }
-  return std::string{first};
-}
 
 std::shared_ptr<dialer> make_dialer(endpoint where) {
   return std::make_shared<login_dialer>(std::move(where));

@@ -48,9 +48,6 @@ class dialer {
   const std::string node_;
 };
 
-// The first line of a file; errc::not_authenticated if there is none.
-[[nodiscard]] result<std::string> read_password(const std::string& path);
-
 // Connects and logs in on the calling thread: dial() blocks until `done` was called.
 [[nodiscard]] std::shared_ptr<dialer> make_dialer(endpoint where);
 

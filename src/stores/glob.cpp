@@ -1,9 +1,9 @@
-#include "stores/memory/glob.hpp"
+#include "stores/glob.hpp"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace holdfast::stores::memory {
+namespace holdfast::stores {
 
 namespace {
 
@@ -72,4 +72,4 @@ bool glob_matches(std::string_view pattern, std::string_view text) noexcept {
   }
 }
 
-}  // namespace holdfast::stores::memory
+}  // namespace holdfast::stores

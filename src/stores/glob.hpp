@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-namespace holdfast::stores::memory {
+namespace holdfast::stores {
 
 [[nodiscard]] bool glob_matches(std::string_view pattern, std::string_view text) noexcept;
 
-}  // namespace holdfast::stores::memory
+}  // namespace holdfast::stores

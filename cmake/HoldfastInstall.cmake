@@ -57,6 +57,12 @@ configure_file("${PROJECT_SOURCE_DIR}/cmake/holdfast.pc.in" "${generated}/holdfa
 install(FILES "${generated}/holdfast.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT holdfast)
 
+# What a resource runs, for those who have no `holdfast fence` at hand.
+install(FILES "${PROJECT_SOURCE_DIR}/src/fence/redis.lua" RENAME fence.lua
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/holdfast" COMPONENT holdfast)
+install(FILES "${PROJECT_SOURCE_DIR}/src/fence/postgresql.sql" RENAME fence.sql
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/holdfast" COMPONENT holdfast)
+
 foreach(name IN LISTS holdfast_components)
   holdfast_install_component(${name})
 endforeach()

@@ -25,7 +25,8 @@ _holdfast() {
 
   if ((COMP_CWORD == 1)); then
     mapfile -t COMPREPLY < <(
-      compgen -W 'run lock renew unlock status break local redlock help --help --version' -- "$cur"
+      compgen -W \
+        'run lock renew unlock status break local redlock fence help --help --version' -- "$cur"
     )
     return 0
   fi
@@ -75,6 +76,13 @@ _holdfast() {
         words='status stop --help'
       elif [[ ${COMP_WORDS[2]} == status ]]; then
         words='--json --help'
+      else
+        words='--help'
+      fi
+      ;;
+    fence)
+      if ((COMP_CWORD == 2)); then
+        words='redis postgresql --help'
       else
         words='--help'
       fi

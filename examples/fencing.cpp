@@ -19,9 +19,16 @@ void overtaken() { std::cout << "a later holder has been here: nothing written\n
 void update(const holdfast::lease& lease) {
   if (!gate.accept(lease.token())) return overtaken();
   auto row = read();
+  if (!gate.run(lease.token(), [&] { write(change(row)); })) return overtaken();
+  std::cout << "written with token " << to_string(lease.token()) << '\n';
+}
+
+// Where one thread does everything, nothing can come between a check and the write.
+void update_in_one_thread(const holdfast::lease& lease) {
+  if (!gate.accept(lease.token())) return overtaken();
+  auto row = read();
   if (!gate.accept(lease.token())) return overtaken();
   write(change(row));
-  std::cout << "written with token " << to_string(lease.token()) << '\n';
 }
 
 }  // namespace
@@ -34,4 +41,5 @@ int main(int argc, char** argv) {
   auto late = rows.acquire();
   update(late);
   update(early);
+  update_in_one_thread(late);
 }

@@ -14,6 +14,7 @@
 #include "client/shown_status.hpp"
 #include "client/value_or_throw.hpp"
 #include "runtime/clock.hpp"
+#include "stores/token_base.hpp"
 
 namespace holdfast {
 
@@ -54,7 +55,8 @@ client::client(std::string_view url, client_options options) {
   value_or_throw(core::check(options));
   value_or_throw(detail::check_files(parsed));
   auto store_work = std::make_shared<runtime::background>(detail::store_threads_max);
-  auto store = value_or_throw(detail::open_store(parsed, store_work));
+  auto store = stores::with_token_base(value_or_throw(detail::open_store(parsed, store_work)),
+                                       parsed.token_base);
   state_ = detail::client_state::make(std::move(store), std::move(store_work), std::move(options));
 }
 

@@ -7,6 +7,8 @@
 
 #include <holdfast/status.hpp>
 
+#include "stores/token_base.hpp"
+
 namespace holdfast::detail {
 
 namespace {
@@ -91,6 +93,22 @@ std::string* tls_option(store_url& url, std::string_view key) {
   return nullptr;
 }
 
+// Its tokens are revisions, which start at 1 in each cluster.
+bool counts_from_small(store_url::kind what) { return what == store_url::kind::etcd; }
+
+result<void> take_token_base(store_url& url, std::string_view text) {
+  const char* const end = text.data() + text.size();
+  std::uint64_t base = 0;
+  const auto [stop, problem] = std::from_chars(text.data(), end, base);
+  if (problem != std::errc{} || stop != end || base > stores::token_base_max) {
+    return bad("the option token_base in the store URL must be a number from 0 to " +
+               std::to_string(stores::token_base_max) +
+               ": what is added to each token, above all that the resource has seen");
+  }
+  url.token_base = base;
+  return {};
+}
+
 result<void> take_option(store_url& url, std::string_view key, std::string_view value) {
   if (auto* const into = tls_option(url, key)) {
     if (url.has_tls) return take_path(*into, key, value);
@@ -115,9 +133,16 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
     url.prefix = std::move(*text);
     return {};
   }
+  if (key == "token_base") {
+    if (counts_from_small(url.what)) return take_token_base(url, value);
+    return bad(
+        "the option token_base in the store URL is for stores that count from small numbers: for "
+        "etcd://");
+  }
   if (url.what == store_url::kind::etcd) {
     return bad("etcd:// has no option \"" + escape(key) +
-               "\": there are prefix, password_file, and with TLS ca, cert, key and server_name");
+               "\": there are prefix, password_file, token_base, and with TLS ca, cert, key and "
+               "server_name");
   }
   if (key == "spin") {
     return take_number(value, "option spin (microseconds)", 0, spin_us_max,

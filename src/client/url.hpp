@@ -28,6 +28,7 @@ struct store_url {
   runtime::tls_settings tls;
   int database = 0;
   std::string prefix;
+  std::uint64_t token_base = 0;
   std::size_t connections = 2;
   bool share_with_foreign = false;
   core::duration spin = std::chrono::microseconds{60};

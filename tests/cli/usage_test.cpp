@@ -29,7 +29,10 @@ TEST(CliUsage, EveryVerbHasHelpWithAnExample) {
                                                     {"redlock"},
                                                     {"redlock", "status"},
                                                     {"redlock", "init"},
-                                                    {"redlock", "move"}};
+                                                    {"redlock", "move"},
+                                                    {"fence"},
+                                                    {"fence", "redis"},
+                                                    {"fence", "postgresql"}};
   for (auto args : verbs) {
     std::string example = "\n  holdfast ";
     for (const auto& word : args)

@@ -5,8 +5,10 @@ import subprocess
 import time
 
 import counters
+import ensembles
 import queueing
 import read_write
+import sessions
 from basics import (HELD_S, LONG_MS, RENEWED_TTL_MS, TTL_MS, Contest, Failed, expect, lock,
                     must_lock, overlaps, took_about_a_ttl, wakes)
 from parties import Party, Servers, Trouble, ours
@@ -191,9 +193,9 @@ CHECKS = (
     Check("renewal", renewal, lambda client: client.leases),
     Check("re-entry", reentry, lambda client: client.reenters),
     Check("tokens", tokens, lambda client: client.counts_tokens),
-    Check("order", queueing.order, lambda client: client.queues),
-    Check("gone waiter", queueing.gone_waiters, lambda client: client.queues),
-    Check("readers", read_write.readers, lambda client: client.shares),
+    Check("order", queueing.order, lambda client: client.queues and client.leases),
+    Check("gone waiter", queueing.gone_waiters, lambda client: client.queues and client.leases),
+    Check("readers", read_write.readers, lambda client: client.shares and client.leases),
     Check("downgrade", read_write.downgrade, lambda client: client.shares),
     Check("kill -9", kill9, lambda client: client.leases),
     Check("five nodes", five_nodes, lambda client: client.votes, nodes=5),
@@ -213,6 +215,18 @@ CHECKS += (
     Check("kill -9", counters.dead_ones_count_stays, lambda client: client.ours == "rlatch"),
 )
 
+# Of what is held by a session.
+CHECKS += (
+    Check("release", sessions.release, lambda client: client.sessions),
+    Check("renewal", sessions.keeping_alive, lambda client: client.sessions),
+    Check("order", sessions.order, lambda client: client.sessions and client.queues),
+    Check("gone waiter", sessions.dead_waiter, lambda client: client.sessions),
+    Check("readers", sessions.readers, lambda client: client.sessions and client.shares),
+    Check("kill -9", sessions.kill9, lambda client: client.sessions),
+)
+
+SERVERS = {"redis": Servers, "zookeeper": ensembles.Zookeeper, "etcd": ensembles.Etcd}
+
 
 def of(client):
     return [one for one in CHECKS if one.wanted(client)]
@@ -223,8 +237,9 @@ class Pair:
 
     def __init__(self, client, servers, programs, folder):
         self.client, self.servers, self.programs, self.folder = client, servers, programs, folder
+        self.alone = programs is None
         self.name = "orders"
-        self.our_name = client.key("orders")
+        self.our_name = self.name if self.alone else client.key("orders")
         self.all = []
 
     def started(self, argv):
@@ -237,6 +252,8 @@ class Pair:
         return self.started(self.client.argv(self.servers, RENEWED_TTL_MS))
 
     def ours(self):
+        if self.alone:
+            return self.theirs()
         return self.started(ours(self.programs, self.client.ours, self.servers.url()))
 
 
@@ -249,7 +266,7 @@ def let_nodes_vote(servers, programs):
 
 
 def run(check, client, programs, folder):
-    with Servers(check.nodes, folder) as servers:
+    with SERVERS[client.store](check.nodes, folder) as servers:
         if check.nodes > 1:
             let_nodes_vote(servers, programs)
         pair = Pair(client, servers, programs, folder)
@@ -266,14 +283,16 @@ def together(clients, programs, folder, seconds, report):
     """All that can share a key, at once: the string family on one, Redisson on another."""
     groups = {}
     for client in filter(lambda one: one.locks, clients):
-        groups.setdefault("string" if client.ours == "mutex" else client.ours, []).append(client)
+        kind = "string" if client.ours == "mutex" else client.ours
+        groups.setdefault(kind if client.store == "redis" else f"{client.store} {kind}",
+                          []).append(client)
     for kind, members in groups.items():
         print(f"== together: {', '.join(one.name for one in members)} and two Holdfasts on one "
               f"lock, for {seconds} s", flush=True)
         # The prefixes of some are part of the key of all.
         longest = max((one.prefix for one in members), key=len)
         key = longest + "orders"
-        with Servers(1, folder) as servers:
+        with SERVERS[members[0].store](1, folder) as servers:
             parties = [Party(one.argv(servers), folder) for one in members]
             names = [one.name for one in members]
             calls = [key[len(one.prefix):] for one in members]

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from sessions import SESSION_MS
+
 
 @dataclass
 class Client:
@@ -13,6 +15,7 @@ class Client:
     pinned: tuple = ()
     shown: str = ""  # what people call it, if that is not its name here
     ours: str = "mutex"  # what of Holdfast's shares its lock
+    store: str = "redis"
     prefix: str = ""  # what it puts before a lock's name
     renews: bool = False  # by itself, until it unlocks
     extends: bool = True  # when it is asked to
@@ -22,6 +25,7 @@ class Client:
     counts_tokens: bool = False
     locks: bool = True  # it can be held by one alone
     leases: bool = True  # what is held ends by itself
+    sessions: bool = False  # what is held lasts as long as the client's session
     queues: bool = False  # waiters are served in the order in which they came
     shares: bool = False  # readers hold it together
     votes: bool = False  # it has a form for independent nodes
@@ -29,6 +33,8 @@ class Client:
 
     def argv(self, servers, watchdog_ms=30000):
         words = self.command + list(self.arguments) + [servers.addresses()]
+        if self.toolchain == "curator":
+            return words + [str(SESSION_MS)]
         return words + [str(watchdog_ms)] if self.toolchain == "java" else words
 
     def key(self, name):
@@ -64,4 +70,14 @@ CLIENTS = (
     Client("redis-py", "python", ("redis-py",), ("python/requirements.txt", r"redis==(\S+)")),
     Client("rslock", "rust", ("rslock",), ("rust/Cargo.toml", r'rslock = \{ version = "=([^"]+)'),
            tells_loss=False, votes=True),
+    Client("curator", "curator", ("mutex",), store="zookeeper", notifies=True, leases=False,
+           sessions=True, queues=True),
+    Client("curator-rw", "curator", ("write",), ours="shared", store="zookeeper", notifies=True,
+           leases=False, sessions=True, shares=True),
+    Client("curator-semaphore", "curator", ("semaphore",), ours="semaphore", store="zookeeper",
+           notifies=True, leases=False, sessions=True),
+    Client("etcd-go", "etcd", ("mutex",), store="etcd", notifies=True, leases=False, sessions=True,
+           queues=True),
+    Client("etcdctl", "etcd", ("etcdctl",), store="etcd", notifies=True, leases=False,
+           sessions=True, queues=True),
 )

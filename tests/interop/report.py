@@ -1,9 +1,9 @@
 """What was found, as a table."""
 
 # In the order in which they are shown.
-COLUMNS = ("exclusion", "counts", "bound", "wake-up", "expiry", "foreign release", "renewal",
-           "re-entry", "tokens", "order", "gone waiter", "readers", "downgrade", "kill -9",
-           "five nodes", "together")
+COLUMNS = ("exclusion", "counts", "bound", "wake-up", "expiry", "foreign release", "release",
+           "renewal", "re-entry", "tokens", "order", "gone waiter", "readers", "downgrade",
+           "kill -9", "five nodes", "together")
 
 
 class Report:

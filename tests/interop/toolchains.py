@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 
+from ensembles import ZOOKEEPER_JAR
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
@@ -39,11 +41,26 @@ def java(to):
             f"{to}/classes:{to}/lib/*", "Adapter"]
 
 
-def go(to):
-    copy("go", ["go.mod", "go.sum", "main.go"], to)
+def curator(to):
+    copy("curator", ["pom.xml", "CuratorAdapter.java"], to)
+    if not os.path.exists(ZOOKEEPER_JAR):
+        raise Missing(f"there is no {ZOOKEEPER_JAR}: the package zookeeper")
+    run(["mvn", "-q", "-B", f"-Dmaven.repo.local={to}/repository", "dependency:copy-dependencies",
+         f"-DoutputDirectory={to}/lib"], to)
+    run(["javac", "-cp", "lib/*", "-d", "classes", "CuratorAdapter.java"], to)
+    return ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp",
+            f"{to}/classes:{to}/lib/*", "CuratorAdapter"]
+
+
+def go(to, folder="go"):
+    copy(folder, ["go.mod", "go.sum", "main.go"], to)
     run(["go", "build", "-o", "adapter", "."], to, GOMODCACHE=f"{to}/modules",
         GOFLAGS="-mod=readonly -modcacherw -buildvcs=false")
     return [f"{to}/adapter"]
+
+
+def etcd(to):
+    return go(to, "etcd")
 
 
 def node(to):
@@ -67,7 +84,9 @@ def rust(to):
 
 TOOLS = {
     "java": (java, ("java", "javac", "mvn"), "redisson"),
+    "curator": (curator, ("java", "javac", "mvn"), "curator"),
     "go": (go, ("go",), "go"),
+    "etcd": (etcd, ("go", "etcd", "etcdctl"), "etcd"),
     "node": (node, ("node", "npm"), "node"),
     "python": (python, ("python3",), "python"),
     "rust": (rust, ("cargo",), "rust"),

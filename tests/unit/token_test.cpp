@@ -1,8 +1,10 @@
 // Fencing tokens, and the gate that makes them protect something.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <latch>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 #include <unordered_set>
 #include <vector>
@@ -57,9 +59,48 @@ TEST(FenceGate, ToldBeforeTheFirstReadTurnsTheOldHolderAway) {
   int row = 0;
   ASSERT_TRUE(gate.accept(fencing_token{1}));  // the old holder reads 0, then is paused
   ASSERT_TRUE(gate.accept(fencing_token{2}));  // the new one reads 0 as well
-  if (gate.accept(fencing_token{1})) row = 10;
-  if (gate.accept(fencing_token{2})) row += 1;
+  EXPECT_FALSE(gate.run(fencing_token{1}, [&] { row = 10; }));
+  EXPECT_TRUE(gate.run(fencing_token{2}, [&] { row += 1; }));
   EXPECT_EQ(row, 1);
+}
+
+TEST(FenceGate, WritesOnlyForATokenThatWasAcceptedBefore) {
+  fence::gate gate;
+  bool written = false;
+  const auto write = [&] { written = true; };
+  EXPECT_FALSE(gate.run(fencing_token{7}, write)) << "it has not been shown before the first read";
+  ASSERT_TRUE(gate.accept(fencing_token{7}));
+  EXPECT_FALSE(gate.run(fencing_token{8}, write));
+  EXPECT_FALSE(written);
+  EXPECT_TRUE(gate.run(fencing_token{7}, write));
+  EXPECT_TRUE(written);
+}
+
+TEST(FenceGate, AWriteThatThrowsLeavesTheGateOpen) {
+  fence::gate gate;
+  ASSERT_TRUE(gate.accept(fencing_token{1}));
+  const auto fail = [] { throw std::runtime_error{"disk full"}; };
+  EXPECT_THROW((void)gate.run(fencing_token{1}, fail), std::runtime_error);
+  EXPECT_TRUE(gate.accept(fencing_token{2}));
+}
+
+// What a check before the write cannot do: the check is over when the next holder comes.
+TEST(FenceGate, TheNextHolderIsLetInWhenTheWriteIsOver) {
+  fence::gate gate;
+  ASSERT_TRUE(gate.accept(fencing_token{1}));
+  std::atomic<bool> over{false};
+  std::latch writing{1};
+  std::thread old_holder{[&] {
+    (void)gate.run(fencing_token{1}, [&] {
+      writing.count_down();
+      std::this_thread::yield();
+      over = true;
+    });
+  }};
+  writing.wait();
+  EXPECT_TRUE(gate.accept(fencing_token{2}));
+  EXPECT_TRUE(over) << "the new holder would read while the old one writes";
+  old_holder.join();
 }
 
 RC_GTEST_PROP(FenceGate, AcceptsATokenExactlyIfNoHigherOneWasSeen,

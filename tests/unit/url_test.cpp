@@ -171,6 +171,15 @@ TEST(Url, EtcdTakesItsServers) {
   expect_bad("etcd://a?ca=/ca.pem", "is for TLS");
 }
 
+TEST(Url, TokensOfStoresThatCountFromSmallNumbersCanStartHigher) {
+  EXPECT_EQ(good("etcd://a").token_base, 0U);
+  EXPECT_EQ(good("etcd://a?token_base=1795134649118356").token_base, 1795134649118356U);
+  EXPECT_EQ(good("etcd://a?token_base=4503599627370496").token_base, std::uint64_t{1} << 52);
+  for (const auto wrong : {"4503599627370497", "99999999999999999999", "", "x", "-1", "1e15"})
+    expect_bad("etcd://a?token_base="s + wrong, "must be a number from 0 to 4503599627370496");
+  expect_bad("redis://a?token_base=5", "for stores that count from small numbers");
+}
+
 TEST(Url, RedlockTakesSeveralNodes) {
   const auto url = good("redlock://app:secret@a:7001,b,[::1]:7003/2?node_timeout=80&max_ttl=5000");
   EXPECT_EQ(url.what, kind::redlock);

@@ -1,6 +1,8 @@
 // Holdfast behind the line protocol of tests/interop: see its README.
 //
-// usage: interop_adapter mutex|rlock|rfenced|rfair|rwrite|permits|rsemaphore|rlatch URL
+// usage: interop_adapter KIND URL
+//   KIND  mutex, shared (its writer) or semaphore (of one permit); or one of Redisson's: rlock,
+//         rfenced, rfair, rwrite, permits, rsemaphore, rlatch
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -34,6 +36,8 @@ class locker {
                                bool renew) {
     const holdfast::lock_options how{.ttl = ttl, .renew = renew, .label = "interop"};
     if (kind_ == "mutex") return client_.mutex(name, how).try_acquire(wait);
+    if (kind_ == "shared") return client_.shared_mutex(name, how).try_acquire(wait);
+    if (kind_ == "semaphore") return client_.semaphore(name, 1, how).try_acquire(wait);
     if (kind_ == "permits") {
       return holdfast::redisson::rpermit_expirable_semaphore{client_, name, 1, how}.try_acquire(
           wait);
@@ -49,10 +53,13 @@ class locker {
     const auto& verb = given.at(0);
     if (verb == "read") {
       const holdfast::lock_options how{.ttl = ms(given.at(2)), .renew = given.at(4) == "renew"};
-      held_ = read_write_lock(given.at(1), how).read_lock().try_acquire(ms(given.at(3)));
+      held_ = acquire_to_read(given.at(1), how, ms(given.at(3)));
       return held_ ? "ok" : "busy";
     }
-    if (verb == "downgrade") return verdict(read_write_lock(given.at(1)).downgrade(held_.value()));
+    if (verb == "downgrade") {
+      return verdict(kind_ == "shared" ? client_.shared_mutex(given.at(1)).downgrade(held_.value())
+                                       : read_write_lock(given.at(1)).downgrade(held_.value()));
+    }
     return watch(given);
   }
 
@@ -96,6 +103,12 @@ class locker {
   }
 
  private:
+  std::optional<lease> acquire_to_read(const std::string& name, const holdfast::lock_options& how,
+                                       milliseconds wait) {
+    if (kind_ == "shared") return client_.shared_mutex(name, how).try_acquire_shared(wait);
+    return read_write_lock(name, how).read_lock().try_acquire(wait);
+  }
+
   // Of what is counted and has no lease.
   std::string ask_latch(const std::string& verb, const words& given) {
     holdfast::redisson::rcount_down_latch of{client_, given.at(1)};
@@ -201,7 +214,6 @@ class locker {
   // NAME TTL WAIT SECONDS COUNTER: what a reader sees twice must be the same.
   std::string watch(const words& given) {
     const holdfast::lock_options how{.ttl = ms(given.at(2))};
-    auto side = read_write_lock(given.at(1), how).read_lock();
     const std::chrono::duration<double> most{std::stod(given.at(4))};
     const auto until = std::chrono::steady_clock::now() + most;
     const auto read = [&] {
@@ -211,7 +223,7 @@ class locker {
     };
     long done = 0;
     while (std::chrono::steady_clock::now() < until) {
-      const auto mine = side.try_acquire(ms(given.at(3)));
+      const auto mine = acquire_to_read(given.at(1), how, ms(given.at(3)));
       if (!mine) continue;
       const auto before = read();
       std::this_thread::sleep_for(milliseconds{2});

@@ -22,6 +22,7 @@ std::shared_ptr<runtime::tls_context> tls_of(const store_url& url) {
 
 redis_config common(const store_url& url) {
   redis_config config;
+  config.hears_changes = true;
   config.limits.connections = url.connections;
   config.limits.spin = url.spin;
   config.share_with_foreign = url.share_with_foreign;

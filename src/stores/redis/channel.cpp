@@ -54,6 +54,7 @@ void channel::notice_closing(lock& held) {
   // nobody asked for cannot be matched with anything.
   const auto got = stream_->peek();
   if (got.would_block) return;
+  if (got.bytes > 0 && keeps_changes_) return read_unasked(held);
   const int why = got.bytes > 0 ? EPROTO : got.error;
   break_locked(held, runtime::describe_end(*stream_, why), errc::store_unreachable);
 }

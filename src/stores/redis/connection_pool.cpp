@@ -178,6 +178,7 @@ void connection_pool::connect(core::time_point until, on_connected done) {
   dialer_->dial(until, [this, again, done = std::move(done)](auto over) {
     auto fresh = std::move(over).map([this](auto bytes) {
       auto on = std::make_shared<channel>(std::move(bytes), node(), limits_.spin);
+      if (limits_.keeps_changes) on->keep_changes();
       on->read_when_told(on);
       return on;
     });

@@ -25,6 +25,7 @@ namespace holdfast::stores::redis {
 struct pool_limits {
   std::size_t connections = 2;
   core::duration spin = std::chrono::microseconds{60};
+  bool keeps_changes = false;  // what the server tells of changed keys is read
 };
 
 // Which connection carried a request, so that a later one can be sent behind it.

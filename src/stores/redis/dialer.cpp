@@ -32,6 +32,7 @@ class login_dialer final : public dialer {
                                                                 core::time_point until) const;
   [[nodiscard]] result<void> greet(channel& fresh, core::time_point until) const;
   [[nodiscard]] result<void> check_no_voter(channel& fresh, core::time_point until) const;
+  [[nodiscard]] result<void> watch_keys(channel& fresh, core::time_point until) const;
 
   const endpoint where_;
 };
@@ -78,19 +79,30 @@ result<void> login_dialer::greet(channel& fresh, core::time_point until) const {
   const std::string user = where_.user.empty() ? "default" : where_.user;
   const auto say = [&](const command& text) { return fresh.call(text.bytes(), until, true); };
 
-  command hello{log_in ? 7U : 4U};
-  hello.arg("HELLO").arg("2");
-  if (log_in) hello.arg("AUTH").arg(user).arg(password);
-  hello.arg("SETNAME").arg("holdfast");
-  auto answer = say(hello);
+  const auto say_hello = [&](std::string_view version) {
+    command hello{log_in ? 7U : 4U};
+    hello.arg("HELLO").arg(version);
+    if (log_in) hello.arg("AUTH").arg(user).arg(password);
+    hello.arg("SETNAME").arg("holdfast");
+    return say(hello);
+  };
+  // Only in its third version has the protocol a place for what a server tells unasked.
+  bool may_tell = where_.tells_changes;
+  auto answer = say_hello(may_tell ? "3" : "2");
+  if (may_tell && answer && text_of(**answer).starts_with("NOPROTO")) {
+    may_tell = false;
+    answer = say_hello("2");
+  }
   if (!answer) return fail(std::move(answer.error()));
   auto said = text_of(**answer);
   if (is_error(**answer) && said.starts_with("NOPERM") && !log_in) {
     // A default user that may not say HELLO may still lock.
     answer = reply{};
+    may_tell = false;
   } else if (is_error(**answer) && said.starts_with("NOPERM")) {
     command auth{3};
     auth.arg("AUTH").arg(user).arg(password);
+    may_tell = false;
     answer = say(auth);
     if (!answer) return fail(std::move(answer.error()));
     said = text_of(**answer);
@@ -124,7 +136,19 @@ result<void> login_dialer::greet(channel& fresh, core::time_point until) const {
     if (!answer) return fail(std::move(answer.error()));
     if (is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
   }
+  if (may_tell) {
+    if (auto ok = watch_keys(fresh, until); !ok) return ok;
+  }
   return where_.refuse_voters ? check_no_voter(fresh, until) : result<void>{};
+}
+
+// What the server says to it makes no difference: without, changes are noticed later.
+result<void> login_dialer::watch_keys(channel& fresh, core::time_point until) const {
+  command tracking{4};
+  tracking.arg("CLIENT").arg("TRACKING").arg("ON").arg("NOLOOP");
+  const auto answer = fresh.call(tracking.bytes(), until, true);
+  if (!answer) return fail(answer.error());
+  return {};
 }
 
 result<void> login_dialer::check_no_voter(channel& fresh, core::time_point until) const {

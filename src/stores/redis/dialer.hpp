@@ -22,6 +22,9 @@ struct endpoint {
   std::string password;
   std::string password_file;  // read for each connection: a password that was changed is picked up
   int database = 0;
+  // The server is to tell on these connections of keys that were read on them and that others have
+  // changed since. One that does not, or does not let us, is used without.
+  bool tells_changes = false;
   // Not a server that votes in a quorum: its locks and those of one server exclude nobody of the
   // other kind.
   bool refuse_voters = false;

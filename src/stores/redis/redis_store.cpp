@@ -26,6 +26,11 @@ namespace {
 
 constexpr std::size_t renewals_per_call = 100;
 
+// Under one key may be locks of several kinds, as far as a client knows.
+std::string registered_as(std::string_view key, const core::lock_kind& kind) {
+  return std::string{kind_name(kind.what)} + std::to_string(kind.permits) + ';' + std::string{key};
+}
+
 class redis_store final : public store {
  public:
   redis_store(redis_config config, std::shared_ptr<runtime::background> background)
@@ -41,9 +46,7 @@ class redis_store final : public store {
     auto key = server_->prefix + std::string{name};
     if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
     const std::lock_guard guard{m_};
-    // Under one key may be locks of several kinds, as far as this client knows.
-    const auto called =
-        std::string{kind_name(kind.what)} + std::to_string(kind.permits) + ';' + key;
+    const auto called = registered_as(key, kind);
     auto lock = locks_.find(called);
     if (lock) return lock;
     lock = make(key, kind);
@@ -64,7 +67,8 @@ class redis_store final : public store {
 
   void renew(std::vector<held> leases, core::time_point until, caller& by,
              on_renewals done) override;
-  bool await_doubt(int wake_fd) override { return server_->await_end(wake_fd); }
+  doubt await_doubt(int wake_fd) override;
+  [[nodiscard]] bool tells_changes() const noexcept override { return server_->hears_changes; }
   result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override;
 
   [[nodiscard]] guarantees describe() const override { return server_->promises; }
@@ -176,6 +180,25 @@ void redis_store::renew(std::vector<held> leases, core::time_point until, caller
       alike.push_back(leases[i]);
     renew_alike(*script, std::move(alike), until, by,
                 [whole, at = at](auto got) { whole->take(at, std::move(got)); });
+  }
+}
+
+doubt redis_store::await_doubt(int wake_fd) {
+  using form = core::lock_kind::form;
+  for (;;) {
+    const auto changed = server_->await_changes(wake_fd);
+    if (changed.empty()) return {};
+    doubt about{changed.all, {}};
+    const std::lock_guard guard{m_};
+    for (const auto& key : changed.keys) {
+      // Others may change what several hold, all the time and with every right.
+      const auto is_open = [&](form what) { return locks_.find(registered_as(key, {what})); };
+      if (is_open(form::exclusive) || is_open(form::redisson) || is_open(form::redisson_fenced) ||
+          is_open(form::redisson_fair)) {
+        about.names.push_back(key.substr(server_->prefix.size()));
+      }
+    }
+    if (about.about_all || !about.names.empty()) return about;
   }
 }
 

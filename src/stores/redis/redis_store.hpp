@@ -16,6 +16,7 @@ struct redis_config {
   std::function<std::shared_ptr<dialer>(endpoint)> make_dialer = redis::make_dialer;
   pool_limits limits;
   std::string prefix;
+  bool hears_changes = false;       // of locks, from the server, on the connection for renewals
   bool share_with_foreign = false;  // leave the lock free now and then, for clients that poll
   guarantees promises = promises_of_server(reach::network);
 };

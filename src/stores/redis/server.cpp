@@ -15,6 +15,12 @@ namespace holdfast::stores::redis {
 
 namespace {
 
+endpoint for_renewals(const redis_config& config) {
+  auto where = config.server;
+  where.tells_changes = config.hears_changes;
+  return where;
+}
+
 // Long enough that a busy client sweeps seldom, short enough that a release whose script the
 // server had forgotten is sent again soon.
 constexpr core::duration sweep_pause = std::chrono::milliseconds{50};
@@ -27,11 +33,12 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
     : calls{config.make_dialer(config.server), config.limits, hooks([this] {
               if (events.reconnected) events.reconnected();
             })},
-      renewals{config.make_dialer(config.server), pool_limits{1, core::duration::zero()},
-               hooks(nullptr)},
+      renewals{config.make_dialer(for_renewals(config)),
+               pool_limits{1, core::duration::zero(), config.hears_changes}, hooks(nullptr)},
       grants{calls, [this](const grant_message& stray) { give_back(stray); },
              [this] { inbox_rest_.plan(*this); }},
       prefix{std::move(config.prefix)},
+      hears_changes{config.hears_changes},
       share_with_foreign{config.share_with_foreign},
       promises{std::move(config.promises)},
       host{runtime::host_name()},
@@ -133,25 +140,37 @@ void server::on_demoted() {
   grants.close();
 }
 
-bool server::await_end(int wake_fd) {
-  const auto called = calls.connections();
-  auto watched = called;
-  for (auto& one : renewals.connections())
-    watched.push_back(std::move(one));
-  std::vector<pollfd> fds{{wake_fd, POLLIN, 0}};
-  // Not for what can be read: callers read that.
-  for (const auto& one : watched)
-    fds.push_back({one->fd(), POLLRDHUP, 0});
-  while (::poll(fds.data(), fds.size(), -1) < 0) {
-    if (errno != EINTR) return false;
+changed_keys server::await_changes(int wake_fd) {
+  for (;;) {
+    const auto called = calls.connections();
+    const auto renewing = renewals.connections();
+    changed_keys told;
+    for (const auto& one : renewing)
+      told.take(one->take_changes());
+    if (!told.empty()) return told;
+    std::vector<pollfd> fds{{wake_fd, POLLIN, 0}};
+    // Those of callers not for what can be read: callers read that.
+    for (const auto& one : called)
+      fds.push_back({one->fd(), POLLRDHUP, 0});
+    for (const auto& one : renewing)
+      fds.push_back(
+          {one->fd(), static_cast<short>(hears_changes ? POLLIN | POLLRDHUP : POLLRDHUP), 0});
+    while (::poll(fds.data(), fds.size(), -1) < 0) {
+      if (errno != EINTR) return {};
+    }
+    bool ended = false;
+    const auto dismiss_ended = [&](connection_pool& from, const auto& watched, std::size_t first) {
+      for (std::size_t i = 0; i < watched.size(); ++i) {
+        if ((fds[first + i].revents & ~POLLIN) == 0) continue;
+        ended = true;
+        from.dismiss(*watched[i]);
+      }
+    };
+    dismiss_ended(calls, called, 1);
+    dismiss_ended(renewals, renewing, 1 + called.size());
+    if (ended) return {.all = true};
+    if (fds.front().revents != 0) return {};
   }
-  bool ended = false;
-  for (std::size_t i = 0; i < watched.size(); ++i) {
-    if (fds[i + 1].revents == 0) continue;
-    ended = true;
-    (i < called.size() ? calls : renewals).dismiss(*watched[i]);
-  }
-  return ended;
 }
 
 bool server::sweep() {

@@ -28,13 +28,15 @@ class server : public std::enable_shared_from_this<server> {
   connection_pool renewals;
   inbox grants;
   const std::string prefix;
+  const bool hears_changes;
   const bool share_with_foreign;
   const guarantees promises;
   const std::string host;
   store_events events;
 
-  // Waits until `wake_fd` can be read (false) or a connection has ended (true).
-  [[nodiscard]] bool await_end(int wake_fd);
+  // Waits until `wake_fd` can be read (nothing), others have changed keys that a renewal has read,
+  // or a connection has ended (all).
+  [[nodiscard]] changed_keys await_changes(int wake_fd);
 
   // A release that nobody waits for is under way, until the matching release_ended().
   void release_began() noexcept;

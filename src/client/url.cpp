@@ -13,8 +13,9 @@ namespace {
 constexpr std::string_view forms =
     "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
     "redis://[user[:password]@]host[:port][/db][?option=…], "
-    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]; with TLS the last two "
-    "are rediss://… and redlock+tls://…";
+    "redis+cluster://[user[:password]@]host[:port][,host[:port]…][?option=…], "
+    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]; with TLS the last three "
+    "are rediss://…, rediss+cluster://… and redlock+tls://…";
 const std::string encode_advice =
     "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password "
     "or "
@@ -24,6 +25,8 @@ constexpr unsigned connections_max = 64;
 constexpr unsigned spin_us_max = 1000;
 // A majority of more would cost more than it could add.
 constexpr std::size_t nodes_max = 15;
+// One that answers is enough: it names the others.
+constexpr std::size_t seeds_max = 64;
 constexpr unsigned node_timeout_ms_max = 10'000;
 constexpr unsigned max_ttl_ms_max = 24 * 3600 * 1000;
 
@@ -93,7 +96,7 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
   if (auto* const into = tls_option(url, key)) {
     if (url.has_tls) return take_path(*into, key, value);
     return bad("the option " + std::string{key} +
-               " in the store URL is for TLS: write rediss:// or redlock+tls://");
+               " in the store URL is for TLS: write rediss://, rediss+cluster:// or redlock+tls://");
   }
   if (key == "verify") {
     return bad(
@@ -197,8 +200,8 @@ result<void> take_host(store_url& url, std::string_view text) {
   // Before the port is looked at: host1:6379,host2:6379 would be taken for an IPv6 address.
   if (text.find(',') != std::string_view::npos) {
     return bad(
-        "redis:// takes one host; a lock on a majority of several independent ones is "
-        "redlock://host1,host2,host3");
+        "redis:// takes one host; a cluster of several is redis+cluster://host1,host2,host3, a lock "
+        "on a majority of several independent ones redlock://host1,host2,host3");
   }
   std::string_view port;
   bool has_port = false;
@@ -227,6 +230,9 @@ result<void> take_host(store_url& url, std::string_view text) {
 
 // One host after the other, each as redis:// takes it.
 result<void> take_nodes(store_url& url, std::string_view text) {
+  const bool quorum = url.what == store_url::kind::redlock;
+  const std::string scheme = quorum ? "redlock://" : "redis+cluster://";
+  const auto most = quorum ? nodes_max : seeds_max;
   while (!text.empty()) {
     const auto comma = text.find(',');
     store_url one;
@@ -234,17 +240,18 @@ result<void> take_nodes(store_url& url, std::string_view text) {
     store_url::node node{std::move(one.host), one.port};
     for (const auto& known : url.nodes) {
       if (known == node) {
-        return bad("redlock:// names a node twice: each has one vote, so name it once");
+        return bad(scheme + " names a node twice: " +
+                   (quorum ? "each has one vote, so name it once" : "name it once"));
       }
     }
     url.nodes.push_back(std::move(node));
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
-    if (text.empty()) return bad("redlock:// has a comma with no host after it");
+    if (text.empty()) return bad(scheme + " has a comma with no host after it");
   }
-  if (url.nodes.empty()) return bad("the store URL names no host: redlock://host[:port],…");
-  if (url.nodes.size() > nodes_max) {
-    return bad("redlock:// takes at most " + std::to_string(nodes_max) + " nodes");
+  if (url.nodes.empty()) return bad("the store URL names no host: " + scheme + "host[:port],…");
+  if (url.nodes.size() > most) {
+    return bad(scheme + " takes at most " + std::to_string(most) + " nodes");
   }
   return {};
 }
@@ -259,9 +266,13 @@ result<void> parse_tcp(store_url& url, std::string_view rest) {
     if (auto ok = take_credentials(url, authority.substr(0, at)); !ok) return ok;
     authority.remove_prefix(at + 1);
   }
-  const bool several = url.what == store_url::kind::redlock;
+  const bool is_cluster = url.what == store_url::kind::cluster;
+  const bool several = is_cluster || url.what == store_url::kind::redlock;
   if (auto ok = several ? take_nodes(url, authority) : take_host(url, authority); !ok) return ok;
   if (slash == std::string_view::npos || slash + 1 == rest.size()) return {};
+  if (is_cluster && rest.substr(slash + 1) != "0") {
+    return bad("a Redis cluster has database 0 only: leave the one in redis+cluster:// out");
+  }
   return take_number(rest.substr(slash + 1), "database", 0, 1'000'000,
                      [&](unsigned n) { url.database = static_cast<int>(n); });
 }
@@ -275,8 +286,8 @@ result<void> parse_unix(store_url& url, std::string_view rest) {
   return {};
 }
 
-constexpr std::array<std::string_view, 6> later_schemes{
-    "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "zookeeper", "etcd"};
+constexpr std::array<std::string_view, 4> later_schemes{"redis+sentinel", "rediss+sentinel",
+                                                        "zookeeper", "etcd"};
 
 }  // namespace
 
@@ -297,7 +308,9 @@ result<store_url> parse_url(std::string_view text) {
   result<void> ok;
   const bool is_redis = scheme == "redis" || scheme == "rediss";
   const bool is_redlock = scheme == "redlock" || scheme == "redlock+tls";
-  if ((is_redis || is_redlock) && query.find('@') != std::string_view::npos)
+  const bool is_cluster = scheme == "redis+cluster" || scheme == "rediss+cluster";
+  const bool has_hosts = is_redis || is_redlock || is_cluster;
+  if (has_hosts && query.find('@') != std::string_view::npos)
     return bad(encode_advice);
   if (scheme == "memory") {
     url.what = store_url::kind::memory;
@@ -311,9 +324,11 @@ result<store_url> parse_url(std::string_view text) {
   } else if (scheme == "unix") {
     url.what = store_url::kind::unix_socket;
     ok = parse_unix(url, rest);
-  } else if (is_redis || is_redlock) {
-    url.what = is_redis ? store_url::kind::tcp : store_url::kind::redlock;
-    url.has_tls = scheme == "rediss" || scheme == "redlock+tls";
+  } else if (has_hosts) {
+    url.what = is_redis     ? store_url::kind::tcp
+               : is_cluster ? store_url::kind::cluster
+                            : store_url::kind::redlock;
+    url.has_tls = scheme.starts_with("rediss") || scheme == "redlock+tls";
     if (!rest.starts_with("//")) {
       const auto name = std::string{scheme};
       return bad(name + ": is followed by //: " + name +

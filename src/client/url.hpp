@@ -14,7 +14,7 @@
 namespace holdfast::detail {
 
 struct store_url {
-  enum class kind { memory, local, unix_socket, tcp, redlock };
+  enum class kind { memory, local, unix_socket, tcp, redlock, cluster };
   kind what{};
   std::string name;  // memory: which
   std::string path;  // unix:
@@ -31,13 +31,14 @@ struct store_url {
   std::size_t connections = 2;
   bool share_with_foreign = false;
   core::duration spin = std::chrono::microseconds{60};
-  // redlock:
+  // redlock: and a cluster's
   struct node {
     std::string host;
     std::uint16_t port = 6379;
     friend bool operator==(const node&, const node&) = default;
   };
   std::vector<node> nodes;
+  // redlock:
   unsigned epoch = 1;
   core::duration node_timeout = std::chrono::milliseconds{50};
   core::duration max_ttl = std::chrono::seconds{60};

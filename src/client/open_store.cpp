@@ -59,6 +59,19 @@ redis_config on_tcp(const store_url& url) {
   return config;
 }
 
+redis_config on_cluster(const store_url& url) {
+  auto config = common(url);
+  for (const auto& one : url.nodes)
+    config.seeds.push_back({one.host, one.port});
+  config.endpoint_at = [url, tls = tls_of(url)](const stores::redis::node_address& at) {
+    auto where = tcp_endpoint(url, at.host, at.port, tls);
+    where.in_cluster = true;
+    return where;
+  };
+  config.promises = stores::redis::promises_of_cluster();
+  return config;
+}
+
 redis_config on_unix(const store_url& url) {
   auto config = common(url);
   config.server.node = escape(url.path);
@@ -124,6 +137,8 @@ result<std::unique_ptr<stores::store>> open_store(const store_url& url,
       if (!found) return fail(found.error());
       return (*found)->open(component_config_of(url), std::move(background));
     }
+    case store_url::kind::cluster:
+      return stores::redis::make_redis_store(on_cluster(url), std::move(background));
     case store_url::kind::tcp:
       break;
   }

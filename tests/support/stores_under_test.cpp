@@ -6,6 +6,7 @@
 #include "support/built.hpp"
 #include "support/contract.hpp"
 #include "support/etcd_cluster.hpp"
+#include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/redlock_nodes.hpp"
 #include "support/session_server.hpp"
@@ -43,6 +44,34 @@ class redis_store final : public store_under_test {
  private:
   const bool tcp_;
   redis_server server_;
+};
+
+// Its nodes take seconds to find each other: one cluster for all tests of a process, and names of
+// each test's own.
+class redis_cluster_store final : public store_under_test {
+ public:
+  // A test may end with servers that are paused.
+  ~redis_cluster_store() override { answer(true); }
+  std::string url() const override { return shared().url("prefix=" + prefix_); }
+  void lose(const std::string& name) override {
+    (void)shared().on_master_of(prefix_ + name, {"DEL", prefix_ + name});
+  }
+  void reachable(bool on) override { answer(on); }
+
+ private:
+  static void answer(bool on) {
+    for (std::size_t i = 0; i < shared().size(); ++i)
+      on ? shared()[i].resume() : shared()[i].pause();
+  }
+  static redis_cluster& shared() {
+    static redis_cluster all;
+    return all;
+  }
+  static std::string fresh_prefix() {
+    static std::atomic<int> last{0};
+    return "t" + std::to_string(++last) + ":";
+  }
+  const std::string prefix_ = fresh_prefix();
 };
 
 class redis_tls_store final : public store_under_test {
@@ -118,6 +147,7 @@ const std::vector<store_entry>& stores_under_test() {
         {"Redis", true, true, true, true, [] { return made<redis_store>(false); }},
         {"RedisTcp", true, true, true, false, [] { return made<redis_store>(true); }},
         {"RedisTls", true, true, true, false, [] { return made<redis_tls_store>(); }},
+        {"RedisCluster", true, true, true, false, [] { return made<redis_cluster_store>(); }},
         {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
         {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
         {"Session", true, true, false, true, [] { return made<session_store>(); }},

@@ -57,9 +57,9 @@ class channel {
   // Sends one command. `done` gets its reply, in turn with the caller. `alone`: no other caller
   // uses this server now. errc::store_unreachable: it was not sent. errc::outcome_unknown: sent, no
   // reply. `position` (if any) is where it stands among all commands sent here, for answered(); it
-  // is set before `done` can be called.
+  // is set before `done` can be called. `before`: another command, to go right in front of it.
   void call(std::string_view command, core::time_point until, bool alone, caller& by, on_reply done,
-            std::uint64_t* position = nullptr);
+            std::uint64_t* position = nullptr, std::string_view before = {});
   // The same on the calling thread.
   [[nodiscard]] result<reply> call(std::string_view command, core::time_point until, bool alone);
 

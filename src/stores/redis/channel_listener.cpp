@@ -89,7 +89,7 @@ void channel_listener::join(std::string name, core::time_point until, caller& by
   if (!connection_) {
     opening_ = true;
     held.unlock();
-    return server_->calls.dial().dial(until, [self = shared_from_this(), name = std::move(name),
+    return server_->nodes->nodes().front()->calls.dial().dial(until, [self = shared_from_this(), name = std::move(name),
                                               until, &by, done = std::move(done)](auto made) {
       self->opened(std::move(made));
       self->join(name, until, by, done);

@@ -136,6 +136,12 @@ void connection_pool::dismiss(channel& ended) {
   drop_unfit();
 }
 
+bool connection_pool::carries(const channel& one) {
+  const std::lock_guard guard{m_};
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [&](const auto& mine) { return mine.get() == &one; });
+}
+
 void connection_pool::renounce() {
   const std::lock_guard guard{m_};
   for (const auto& one : channels_)

@@ -121,11 +121,17 @@ result<void> login_dialer::greet(channel& fresh, core::time_point until) const {
         return fail(errc::incompatible,
                     where_.node + " is a Sentinel, not a server that keeps data: name the master");
       }
-      if (text_of(*fields[i]) == "mode" && text_of(*fields[i + 1]) == "cluster") {
-        return fail(errc::incompatible,
-                    where_.node +
-                        " is part of a Redis cluster, which Holdfast does not support yet: "
-                        "name a server without cluster-enabled");
+      if (text_of(*fields[i]) != "mode") continue;
+      const bool clustered = text_of(*fields[i + 1]) == "cluster";
+      if (clustered && !where_.in_cluster) {
+        return fail(errc::incompatible, where_.node +
+                                            " is part of a Redis cluster: use the URL "
+                                            "redis+cluster://, or rediss+cluster:// with TLS");
+      }
+      if (!clustered && where_.in_cluster) {
+        return fail(errc::incompatible, where_.node +
+                                            " is part of no cluster (cluster-enabled is off): use "
+                                            "the URL redis://, or rediss:// with TLS");
       }
     }
   }

@@ -28,6 +28,8 @@ struct endpoint {
   // Not a server that votes in a quorum: its locks and those of one server exclude nobody of the
   // other kind.
   bool refuse_voters = false;
+  // It has to be a node of a cluster; otherwise it must be none, for it would not have every key.
+  bool in_cluster = false;
 };
 
 // Thread-safe.

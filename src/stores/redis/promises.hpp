@@ -9,6 +9,7 @@ enum class reach {
   network,    // clients on any host
   this_host,  // a unix socket
 };
+[[nodiscard]] guarantees promises_of_cluster();
 [[nodiscard]] guarantees promises_of_server(reach from);
 
 }  // namespace holdfast::stores::redis

@@ -1,9 +1,13 @@
 // The native Redis lock on one server.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "runtime/background.hpp"
+#include "stores/redis/cluster/slot_map.hpp"
 #include "stores/redis/connection_pool.hpp"
 #include "stores/redis/promises.hpp"
 #include "stores/store.hpp"
@@ -12,6 +16,9 @@ namespace holdfast::stores::redis {
 
 struct redis_config {
   endpoint server;
+  // Of a cluster: nodes to begin with, and how each is reached; `server` is not used.
+  std::vector<node_address> seeds;
+  std::function<endpoint(const node_address&)> endpoint_at;
   // How connections are made.
   std::function<std::shared_ptr<dialer>(endpoint)> make_dialer = redis::make_dialer;
   pool_limits limits;

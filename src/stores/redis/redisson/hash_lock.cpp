@@ -84,7 +84,7 @@ void hash_lock::release(const core::owner_id& id, core::time_point until, caller
           command drop{2};
           drop.arg("DEL").arg(latch);
           // If it cannot be sent now, its TTL ends it.
-          static_cast<void>(self->on().calls.post(script_call{drop.bytes()}, {}, nullptr));
+          static_cast<void>(self->on().calls.post(script_call{drop.bytes(), latch}, {}, nullptr, {}));
           self->on().watch_replies();
         }
         done(std::move(said));

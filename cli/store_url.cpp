@@ -33,7 +33,8 @@ struct parts {
 parts take_apart(std::string_view url) {
   const auto mark = url.find("://");
   const auto scheme = url.substr(0, mark);
-  constexpr std::array<std::string_view, 4> known{"redis", "redlock", "rediss", "redlock+tls"};
+  constexpr std::array<std::string_view, 6> known{"redis",           "rediss",  "redis+sentinel",
+                                                  "rediss+sentinel", "redlock", "redlock+tls"};
   if (std::find(known.begin(), known.end(), scheme) == known.end()) return {{}, {}, url};
   const auto at = url.rfind('@');
   const auto host = mark + 3;
@@ -92,8 +93,15 @@ std::string read_password(const std::string& option, const std::string& path) {
 }  // namespace
 
 bool looks_like_store(std::string_view text) {
-  constexpr std::array<std::string_view, 7> schemes{
-      "redis://", "rediss://", "redlock://", "redlock+tls://", "unix:/", "local:", "memory:"};
+  constexpr std::array<std::string_view, 9> schemes{"redis://",
+                                                    "rediss://",
+                                                    "redis+sentinel://",
+                                                    "rediss+sentinel://",
+                                                    "redlock://",
+                                                    "redlock+tls://",
+                                                    "unix:/",
+                                                    "local:",
+                                                    "memory:"};
   return std::any_of(schemes.begin(), schemes.end(),
                      [&](std::string_view one) { return text.starts_with(one); });
 }
@@ -129,7 +137,11 @@ std::string with_password_file(std::string_view url, const std::string& option,
 
 std::string with_tls_variables(std::string_view url) {
   std::string result{url};
-  if (!url.starts_with("rediss://") && !url.starts_with("redlock+tls://")) return result;
+  constexpr std::array<std::string_view, 3> with_tls{"rediss://", "rediss+sentinel://",
+                                                     "redlock+tls://"};
+  if (std::none_of(with_tls.begin(), with_tls.end(),
+                   [&](std::string_view one) { return url.starts_with(one); }))
+    return result;
   const auto take = [&](const char* variable, const char* option) {
     const char* const value = std::getenv(variable);
     if (value == nullptr || has_option(url, option)) return;

@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::string_view forms =
     "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
-    "redis://[user[:password]@]host[:port][/db][?option=…], "
-    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]; with TLS the last two "
-    "are rediss://… and redlock+tls://…";
+    "redis://[user[:password]@]host[:port][,host[:port],…][/db][?option=…], "
+    "redis+sentinel://[user[:password]@]host[:port],…/master[/db][?option=…], "
+    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]; with TLS the last "
+    "three are rediss://…, rediss+sentinel://… and redlock+tls://…";
 const std::string encode_advice =
     "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password "
     "or "
@@ -25,6 +26,11 @@ constexpr unsigned spin_us_max = 1000;
 // A majority of more would cost more than it could add.
 constexpr std::size_t nodes_max = 15;
 constexpr unsigned node_timeout_ms_max = 10'000;
+// A master has no more of them that are worth waiting for.
+constexpr unsigned replicas_max = 15;
+constexpr unsigned replica_timeout_ms_max = 10'000;
+constexpr std::uint16_t sentinel_port = 26379;
+constexpr std::size_t master_name_bytes_max = 256;
 constexpr unsigned max_ttl_ms_max = 24 * 3600 * 1000;
 
 auto bad(std::string message) { return fail(errc::invalid_argument, std::move(message)); }
@@ -80,6 +86,49 @@ result<void> take_path(std::string& into, std::string_view key, std::string_view
   return {};
 }
 
+// Of a Redis server, whoever finds it.
+bool is_one_server(store_url::kind what) {
+  using kind = store_url::kind;
+  return what == kind::tcp || what == kind::replicas || what == kind::sentinel ||
+         what == kind::unix_socket;
+}
+
+result<void> take_text(std::string& into, std::string_view key, std::string_view value) {
+  auto text = decode(value, "option " + std::string{key});
+  if (!text) return fail(std::move(text.error()));
+  if (text->empty()) return bad("the option " + std::string{key} + " in the store URL is empty");
+  into = std::move(*text);
+  return {};
+}
+
+// False: not one of Sentinels, or of replicas.
+result<bool> take_replicas_option(store_url& url, std::string_view key, std::string_view value) {
+  const auto done = [](result<void> ok) {
+    return ok ? result<bool>{true} : result<bool>{fail(std::move(ok.error()))};
+  };
+  if (url.what == store_url::kind::sentinel) {
+    if (key == "sentinel_user") return done(take_text(url.sentinel_user, key, value));
+    if (key == "sentinel_password") {
+      return bad(
+          "the Sentinels' password is not written into the store URL, where it would be shown: "
+          "name its file with sentinel_password_file=PATH");
+    }
+    if (key == "sentinel_password_file")
+      return done(take_path(url.sentinel_password_file, key, value));
+  }
+  if (!is_one_server(url.what)) return false;
+  if (key == "replicas") {
+    return done(take_number(value, "option replicas", 0, replicas_max,
+                            [&](unsigned n) { url.replicas_awaited = n; }));
+  }
+  if (key == "replica_timeout") {
+    return done(
+        take_number(value, "option replica_timeout (milliseconds)", 1, replica_timeout_ms_max,
+                    [&](unsigned n) { url.replica_timeout = std::chrono::milliseconds{n}; }));
+  }
+  return false;
+}
+
 // Null: not one of TLS.
 std::string* tls_option(store_url& url, std::string_view key) {
   if (key == "ca") return &url.tls.ca;
@@ -92,8 +141,12 @@ std::string* tls_option(store_url& url, std::string_view key) {
 result<void> take_option(store_url& url, std::string_view key, std::string_view value) {
   if (auto* const into = tls_option(url, key)) {
     if (url.has_tls) return take_path(*into, key, value);
-    return bad("the option " + std::string{key} +
-               " in the store URL is for TLS: write rediss:// or redlock+tls://");
+    return bad(
+        "the option " + std::string{key} +
+        " in the store URL is for TLS: write rediss://, rediss+sentinel:// or redlock+tls://");
+  }
+  if (auto taken = take_replicas_option(url, key, value); !taken || *taken) {
+    return taken ? result<void>{} : fail(std::move(taken.error()));
   }
   if (key == "verify") {
     return bad(
@@ -152,7 +205,9 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
   return bad(
       "the store URL has an option \"" + escape(key) +
       "\" that does not exist: there are prefix, spin, connections and foreign; password_file, but "
-      "not for local:; db for unix:; ca, cert, key and server_name with TLS; and prefix, spin, "
+      "not for local:; replicas and replica_timeout for a server or a master; db for unix:; ca, "
+      "cert, key and server_name with TLS; sentinel_user and "
+      "sentinel_password_file for redis+sentinel://; and prefix, spin, "
       "password_file, node_timeout, max_ttl and epoch for redlock://");
 }
 
@@ -175,6 +230,9 @@ result<void> take_options(store_url& url, std::string_view query) {
   }
   if (url.has_password && !url.password_file.empty())
     return bad("the store URL has a password and a password_file: leave one of them out");
+  if (!url.sentinel_user.empty() && url.sentinel_password_file.empty()) {
+    return bad("the store URL has a sentinel_user without a sentinel_password_file");
+  }
   if (url.tls.cert.empty() && !url.tls.key.empty())
     return bad("the store URL has a key and no cert: a client certificate needs both");
   return {};
@@ -194,12 +252,6 @@ result<void> take_credentials(store_url& url, std::string_view text) {
 }
 
 result<void> take_host(store_url& url, std::string_view text) {
-  // Before the port is looked at: host1:6379,host2:6379 would be taken for an IPv6 address.
-  if (text.find(',') != std::string_view::npos) {
-    return bad(
-        "redis:// takes one host; a lock on a majority of several independent ones is "
-        "redlock://host1,host2,host3");
-  }
   std::string_view port;
   bool has_port = false;
   if (text.starts_with('[')) {
@@ -227,25 +279,48 @@ result<void> take_host(store_url& url, std::string_view text) {
 
 // One host after the other, each as redis:// takes it.
 result<void> take_nodes(store_url& url, std::string_view text) {
+  const bool votes = url.what == store_url::kind::redlock;
+  const bool sentinels = url.what == store_url::kind::sentinel;
+  const std::string scheme = votes ? "redlock://" : sentinels ? "redis+sentinel://" : "redis://";
   while (!text.empty()) {
     const auto comma = text.find(',');
     store_url one;
+    if (sentinels) one.port = sentinel_port;
     if (auto ok = take_host(one, text.substr(0, comma)); !ok) return ok;
     store_url::node node{std::move(one.host), one.port};
     for (const auto& known : url.nodes) {
       if (known == node) {
-        return bad("redlock:// names a node twice: each has one vote, so name it once");
+        return bad(scheme + (votes ? " names a node twice: each has one vote, so name it once"
+                                   : " names a host twice: name it once"));
       }
     }
     url.nodes.push_back(std::move(node));
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
-    if (text.empty()) return bad("redlock:// has a comma with no host after it");
+    if (text.empty()) return bad(scheme + " has a comma with no host after it");
   }
-  if (url.nodes.empty()) return bad("the store URL names no host: redlock://host[:port],…");
+  if (url.nodes.empty()) return bad("the store URL names no host: " + scheme + "host[:port],…");
   if (url.nodes.size() > nodes_max) {
-    return bad("redlock:// takes at most " + std::to_string(nodes_max) + " nodes");
+    return bad(scheme + " takes at most " + std::to_string(nodes_max) +
+               (votes ? " nodes" : " hosts"));
   }
+  return {};
+}
+
+// Takes it off the path; a database may follow.
+result<void> take_master(store_url& url, std::string_view& path) {
+  const auto end = path.find('/');
+  auto name = decode(path.substr(0, end), "name of the master");
+  if (!name) return fail(std::move(name.error()));
+  // A space would make two names of it in what Sentinels tell.
+  if (name->empty() || name->size() > master_name_bytes_max ||
+      name->find_first_of(std::string_view{" \0\r\n", 4}) != std::string::npos) {
+    return bad(
+        "redis+sentinel:// is followed by the Sentinels and by what they call the master: "
+        "redis+sentinel://host1,host2,host3/mymaster");
+  }
+  url.master = std::move(*name);
+  path = end == std::string_view::npos ? std::string_view{} : path.substr(end + 1);
   return {};
 }
 
@@ -259,10 +334,16 @@ result<void> parse_tcp(store_url& url, std::string_view rest) {
     if (auto ok = take_credentials(url, authority.substr(0, at)); !ok) return ok;
     authority.remove_prefix(at + 1);
   }
-  const bool several = url.what == store_url::kind::redlock;
+  const bool has_commas = authority.find(',') != std::string_view::npos;
+  if (url.what == store_url::kind::tcp && has_commas) url.what = store_url::kind::replicas;
+  const bool several = url.what != store_url::kind::tcp;
   if (auto ok = several ? take_nodes(url, authority) : take_host(url, authority); !ok) return ok;
-  if (slash == std::string_view::npos || slash + 1 == rest.size()) return {};
-  return take_number(rest.substr(slash + 1), "database", 0, 1'000'000,
+  auto path = slash == std::string_view::npos ? std::string_view{} : rest.substr(slash + 1);
+  if (url.what == store_url::kind::sentinel) {
+    if (auto ok = take_master(url, path); !ok) return ok;
+  }
+  if (path.empty()) return {};
+  return take_number(path, "database", 0, 1'000'000,
                      [&](unsigned n) { url.database = static_cast<int>(n); });
 }
 
@@ -275,8 +356,8 @@ result<void> parse_unix(store_url& url, std::string_view rest) {
   return {};
 }
 
-constexpr std::array<std::string_view, 6> later_schemes{
-    "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "zookeeper", "etcd"};
+constexpr std::array<std::string_view, 4> later_schemes{"redis+cluster", "rediss+cluster",
+                                                        "zookeeper", "etcd"};
 
 }  // namespace
 
@@ -297,7 +378,8 @@ result<store_url> parse_url(std::string_view text) {
   result<void> ok;
   const bool is_redis = scheme == "redis" || scheme == "rediss";
   const bool is_redlock = scheme == "redlock" || scheme == "redlock+tls";
-  if ((is_redis || is_redlock) && query.find('@') != std::string_view::npos)
+  const bool is_sentinel = scheme == "redis+sentinel" || scheme == "rediss+sentinel";
+  if ((is_redis || is_redlock || is_sentinel) && query.find('@') != std::string_view::npos)
     return bad(encode_advice);
   if (scheme == "memory") {
     url.what = store_url::kind::memory;
@@ -311,13 +393,17 @@ result<store_url> parse_url(std::string_view text) {
   } else if (scheme == "unix") {
     url.what = store_url::kind::unix_socket;
     ok = parse_unix(url, rest);
-  } else if (is_redis || is_redlock) {
-    url.what = is_redis ? store_url::kind::tcp : store_url::kind::redlock;
-    url.has_tls = scheme == "rediss" || scheme == "redlock+tls";
+  } else if (is_redis || is_redlock || is_sentinel) {
+    url.what = is_redis      ? store_url::kind::tcp
+               : is_sentinel ? store_url::kind::sentinel
+                             : store_url::kind::redlock;
+    url.has_tls = scheme.starts_with("rediss") || scheme == "redlock+tls";
     if (!rest.starts_with("//")) {
       const auto name = std::string{scheme};
       return bad(name + ": is followed by //: " + name +
-                 (is_redis ? "://host[:port]" : "://host1,host2,…"));
+                 (is_redis      ? "://host[:port]"
+                  : is_sentinel ? "://host1,host2,…/master"
+                                : "://host1,host2,…"));
     }
     ok = parse_tcp(url, rest.substr(2));
   } else {

@@ -14,7 +14,8 @@
 namespace holdfast::detail {
 
 struct store_url {
-  enum class kind { memory, local, unix_socket, tcp, redlock };
+  // replicas: a master and replicas that are named in any order.
+  enum class kind { memory, local, unix_socket, tcp, replicas, sentinel, redlock };
   kind what{};
   std::string name;  // memory: which
   std::string path;  // unix:
@@ -31,13 +32,21 @@ struct store_url {
   std::size_t connections = 2;
   bool share_with_foreign = false;
   core::duration spin = std::chrono::microseconds{60};
-  // redlock:
+  // How many replicas an acquisition waits for.
+  unsigned replicas_awaited = 0;
+  core::duration replica_timeout = std::chrono::milliseconds{200};
+  // replicas, sentinel (these are the Sentinels), redlock:
   struct node {
     std::string host;
     std::uint16_t port = 6379;
     friend bool operator==(const node&, const node&) = default;
   };
   std::vector<node> nodes;
+  // sentinel:
+  std::string master;
+  std::string sentinel_user;
+  std::string sentinel_password_file;
+  // redlock:
   unsigned epoch = 1;
   core::duration node_timeout = std::chrono::milliseconds{50};
   core::duration max_ttl = std::chrono::seconds{60};

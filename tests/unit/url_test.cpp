@@ -148,10 +148,61 @@ TEST(Url, WhatIsNoUrlIsToldTheForms) {
 }
 
 TEST(Url, SchemesOfLaterVersionsAreNamed) {
-  for (const auto scheme : {"redis+sentinel", "redis+cluster", "zookeeper", "etcd"}) {
+  for (const auto scheme : {"redis+cluster", "zookeeper", "etcd"}) {
     expect_bad(scheme + "://db"s, scheme + ":// is not supported by this version"s);
   }
-  expect_bad("redis://a,b,c", "one host");
+}
+
+TEST(Url, SentinelsAndWhatTheyCallTheMaster) {
+  const auto url = good(
+      "redis+sentinel://app:secret@a,b:7002,[::1]/my%2Dmaster/3?sentinel_user=look"
+      "&sentinel_password_file=/p&replicas=2&replica_timeout=50");
+  EXPECT_EQ(url.what, kind::sentinel);
+  const std::vector<store_url::node> nodes{{"a", 26379}, {"b", 7002}, {"::1", 26379}};
+  EXPECT_EQ(url.nodes, nodes);
+  EXPECT_EQ(url.master, "my-master");
+  EXPECT_EQ(url.database, 3);
+  EXPECT_EQ(url.user, "app");
+  EXPECT_EQ(url.sentinel_user, "look");
+  EXPECT_EQ(url.sentinel_password_file, "/p");
+  EXPECT_EQ(url.replicas_awaited, 2U);
+  EXPECT_EQ(url.replica_timeout, 50ms);
+  EXPECT_FALSE(url.has_tls);
+  EXPECT_TRUE(good("rediss+sentinel://a/m?ca=/ca.pem").has_tls);
+}
+
+TEST(Url, BadSentinelUrls) {
+  expect_bad("redis+sentinel:a/m", "//");
+  expect_bad("redis+sentinel:///m", "names no host");
+  for (const auto* rest : {"a,b", "a,b/", "a,b//1", "a/%00", "a/a%20b"})
+    expect_bad("redis+sentinel://"s + rest, "what they call the master");
+  expect_bad("redis+sentinel://a,b,a/m", "names a host twice");
+  expect_bad("redis+sentinel://a,/m", "no host after it");
+  expect_bad("redis+sentinel://a/m/x", "database");
+  expect_bad("redis+sentinel://a/m?ca=/x", "rediss+sentinel://");
+  expect_bad("redis+sentinel://a/m?sentinel_user=u", "sentinel_password_file");
+  expect_bad("redis+sentinel://a/m?sentinel_password=QZX", "sentinel_password_file");
+  expect_bad("redis://a?sentinel_user=u", "does not exist");
+}
+
+TEST(Url, SeveralHostsAreAMasterAndItsReplicas) {
+  const auto url = good("rediss://u:p@a:1,b:2,c/1");
+  EXPECT_EQ(url.what, kind::replicas);
+  const std::vector<store_url::node> nodes{{"a", 1}, {"b", 2}, {"c", 6379}};
+  EXPECT_EQ(url.nodes, nodes);
+  EXPECT_EQ(url.database, 1);
+  EXPECT_TRUE(url.has_tls);
+  EXPECT_EQ(good("redis://a").what, kind::tcp);
+  expect_bad("redis://a,b,a", "twice");
+}
+
+TEST(Url, ReplicasAreWaitedForOnOneServerOnly) {
+  EXPECT_EQ(good("redis://a?replicas=1").replicas_awaited, 1U);
+  EXPECT_EQ(good("unix:/s?replicas=15").replicas_awaited, 15U);
+  expect_bad("redis://a?replicas=16", "option replicas");
+  expect_bad("redis://a?replica_timeout=0", "replica_timeout");
+  expect_bad("redlock://a,b,c?replicas=1", "does not exist");
+  expect_bad("local:?replicas=1", "does not exist");
 }
 
 TEST(Url, RedlockTakesSeveralNodes) {
@@ -245,12 +296,6 @@ TEST(Url, BadPartsAreNamed) {
   }
 }
 
-TEST(Url, SeveralHostsForOneServerSuggestRedlock) {
-  for (const auto* hosts : {"a,b", "a:6379,b:6379", "a:1,b:2,c:3/1", "u:p@a:1,b:2"}) {
-    expect_bad("redis://"s + hosts, "redlock://");
-  }
-}
-
 TEST(Url, WhiteSpaceAtTheEndIsIgnored) {
   EXPECT_EQ(good("redis://db.example:7000/2\n").database, 2);
   EXPECT_EQ(good("redis://db.example\r\n").host, "db.example");
@@ -308,8 +353,8 @@ RC_GTEST_PROP(Url, NoPartOfAPasswordIsEverInAMessage, ()) {
   const auto user = *rc::gen::element(""s, "app"s, "%"s);
   const auto rest = *rc::gen::element("db"s, "db:1"s, "db:x"s, "db/x"s, "db?x"s, "db?x=1"s, ""s,
                                       "::1"s, "[::1"s, "a,b"s, "db?spin=x"s, "db?prefix=%"s);
-  const auto scheme =
-      *rc::gen::element("redis://"s, "redis:"s, "rediss://"s, "redlock+tls://"s, "x://"s, ""s);
+  const auto scheme = *rc::gen::element("redis://"s, "redis:"s, "rediss://"s, "redis+sentinel://"s,
+                                        "redlock+tls://"s, "x://"s, ""s);
   const auto url = parse_url(scheme + user + ":" + password + "@" + rest);
   if (!url) RC_ASSERT(!shows_a_secret(url.error().message));
 }

@@ -25,6 +25,11 @@ struct endpoint {
   // Not a server that votes in a quorum: its locks and those of one server exclude nobody of the
   // other kind.
   bool refuse_voters = false;
+  // What it has to be. A master may have become a replica since it was found.
+  enum class role { server, master, sentinel };
+  role wanted = role::server;
+  // If set: what connections are kept in from the start, so that they can be ended from elsewhere.
+  std::function<std::unique_ptr<runtime::stream>(std::unique_ptr<runtime::stream>)> keep_in;
 };
 
 // Thread-safe.
@@ -51,7 +56,11 @@ class dialer {
 // The first line of a file; errc::not_authenticated if there is none.
 [[nodiscard]] result<std::string> read_password(const std::string& path);
 
-// Connects and logs in on the calling thread: dial() blocks until `done` was called.
+// Connects and logs in on the calling thread.
+[[nodiscard]] result<std::unique_ptr<runtime::stream>> open_connection(const endpoint& where,
+                                                                       core::time_point until);
+
+// Does so for each dial(), which blocks until `done` was called.
 [[nodiscard]] std::shared_ptr<dialer> make_dialer(endpoint where);
 
 }  // namespace holdfast::stores::redis

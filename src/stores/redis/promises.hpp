@@ -10,5 +10,7 @@ enum class reach {
   this_host,  // a unix socket
 };
 [[nodiscard]] guarantees promises_of_server(reach from);
+// On a master with replicas, one of which may take over.
+[[nodiscard]] guarantees promises_of_master();
 
 }  // namespace holdfast::stores::redis

@@ -33,6 +33,7 @@ server::server(redis_config config, std::shared_ptr<runtime::background> backgro
              [this] { inbox_rest_.plan(*this); }},
       prefix{std::move(config.prefix)},
       share_with_foreign{config.share_with_foreign},
+      replicas{config.replicas},
       promises{std::move(config.promises)},
       host{runtime::host_name()},
       background_{std::move(background)},

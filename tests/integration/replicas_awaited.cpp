@@ -1,5 +1,6 @@
 // replicas=N: a grant counts only once as many replicas have it.
 #include <atomic>
+#include <shared_mutex>
 #include <thread>
 
 #include <gmock/gmock.h>

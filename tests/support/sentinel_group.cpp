@@ -84,10 +84,10 @@ sentinel_group::sentinel_group(sentinel_group_options options)
     }
     sentinels_.push_back(std::make_unique<redis_server>(one));
   }
+  // Pings stay as they are: what Sentinels think of a replica is valid for five of them.
   for (const auto& one : sentinels_)
-    (void)one->command({"SENTINEL", "DEBUG", "info-period", "100", "ping-period", "50",
-                        "ask-period", "50", "publish-period", "100", "min-link-reconnect-period",
-                        "100",
+    (void)one->command({"SENTINEL", "DEBUG", "info-period", "500", "ask-period", "100",
+                        "publish-period", "200",
                         // A machine that is too busy for a while is no reason to wait for long.
                         "tilt-trigger", "60000"});
 }

@@ -15,14 +15,15 @@ struct sentinel_group_options {
   redis_server_options server{};    // of master and replicas; always on TCP
   redis_server_options sentinel{};  // always on TCP
   // After which silence a Sentinel takes a server for dead.
-  std::chrono::milliseconds down_after{400};
+  std::chrono::milliseconds down_after{1500};
   // What Sentinels are told of servers: lines of sentinel.conf.
   std::vector<std::string> monitor{};
 };
 
 // Servers first: server 0 is the master at the start. Sentinels know of each other and of the
 // replicas from their configuration, so that the group is complete as soon as it answers, and look
-// ten times as often as usual, so that a failover takes a second. Not thread-safe.
+// more often than usual. A failover takes a second when it is asked for, and a few when Sentinels
+// find that the master is gone. Not thread-safe.
 class sentinel_group {
  public:
   explicit sentinel_group(sentinel_group_options options = {});

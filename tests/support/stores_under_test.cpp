@@ -5,6 +5,7 @@
 #include "support/contract.hpp"
 #include "support/redis_server.hpp"
 #include "support/redlock_nodes.hpp"
+#include "support/sentinel_group.hpp"
 #include "support/session_server.hpp"
 
 namespace holdfast::test {
@@ -86,6 +87,34 @@ class redlock_store final : public store_under_test {
   redlock_nodes nodes_;
 };
 
+// One deployment for all tests of a process, and a prefix for each.
+class sentinel_store final : public store_under_test {
+ public:
+  std::string url() const override { return group().url("prefix=" + prefix_); }
+  void lose(const std::string& name) override {
+    (void)group().server(0).command({"DEL", prefix_ + name});
+  }
+  void reachable(bool on) override {
+    auto& all = group();
+    for (std::size_t i = 0; i < all.servers(); ++i)
+      on ? all.server(i).resume() : all.server(i).pause();
+    for (std::size_t i = 0; i < all.sentinels(); ++i)
+      on ? all.sentinel(i).resume() : all.sentinel(i).pause();
+  }
+
+ private:
+  // What is not reachable for a while is not dead: there is no failover here.
+  static sentinel_group& group() {
+    static sentinel_group all{{.down_after = std::chrono::minutes{10}}};
+    return all;
+  }
+  static std::string fresh_prefix() {
+    static std::atomic<int> last{0};
+    return "test" + std::to_string(++last) + ":";
+  }
+  const std::string prefix_ = fresh_prefix();
+};
+
 template <class Store, class... Arguments>
 std::unique_ptr<store_under_test> made(Arguments... arguments) {
   return std::make_unique<Store>(arguments...);
@@ -101,6 +130,7 @@ const std::vector<store_entry>& stores_under_test() {
       {"RedisTls", true, true, true, false, [] { return made<redis_tls_store>(); }},
       {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
       {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
+      {"Sentinel", true, true, true, false, [] { return made<sentinel_store>(); }},
       {"Session", true, true, false, true, [] { return made<session_store>(); }},
   };
   return all;

@@ -24,7 +24,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr const char* news_channel = "+switch-master";
+// The Sentinel that leads a failover says first that a replica was promoted, and that the master is
+// another once all is done; the others say the latter as soon as they hear of it.
+const std::vector<std::string>& news_channels() {
+  static const std::vector<std::string> both{"+switch-master", "+promoted-slave"};
+  return both;
+}
 // How long a Sentinel may take to let us listen.
 constexpr core::duration listening_max = std::chrono::seconds{2};
 // Between attempts to listen to a Sentinel that is not there.
@@ -166,7 +171,7 @@ failure sentinels::nobody_knows(const std::vector<result<core::sentinel_word>>& 
 void sentinels::listen(std::size_t which) {
   const auto until = core::after(runtime::now(), listening_max);
   auto made = wait_here<result<std::shared_ptr<subscription>>>([&](auto& by, auto done) {
-    subscription::open(*dialers_[which], news_channel, until, by, std::move(done));
+    subscription::open(*dialers_[which], news_channels(), until, by, std::move(done));
   });
   {
     const std::lock_guard guard{m_};
@@ -216,8 +221,11 @@ bool sentinels::heard_all_anew() {
 bool sentinels::take_news(listening& from) {
   from.to->receive();
   bool news = false;
-  while (const auto message = from.to->next())
-    news = news || message->starts_with(master_ + ' ');
+  while (const auto message = from.to->next()) {
+    const bool is_ours = message->starts_with(master_ + ' ') ||
+                         message->find(" @ " + master_ + ' ') != std::string::npos;
+    news = news || is_ours;
+  }
   if (from.to->over()) {
     from.to.reset();
     from.not_before = core::after(runtime::now(), from.pace.next());

@@ -290,7 +290,8 @@ TEST(SentinelAccess, SentinelsHaveCredentialsOfTheirOwn) {
   sentinel_group group{
       {.server = {.config = {"user locks on >their-secret ~* &* +@all -@dangerous +info"},
                   .tls = tls},
-       .sentinel = {.config = {"user look on >other-secret &* -@all +hello +auth +ping +client "
+       .sentinel = {.config = {"user look on >other-secret &+switch-master &+promoted-slave "
+                               "-@all +hello +auth +ping +client "
                                "+subscribe +sentinel|get-master-addr-by-name +sentinel|master"},
                     .tls = tls}}};
   const auto servers = write("servers", "their-secret");

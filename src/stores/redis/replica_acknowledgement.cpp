@@ -98,6 +98,8 @@ class acknowledgement : public std::enable_shared_from_this<acknowledgement> {
     release_by_id(on_, lock_.release_script(what_.id.text(), {}),
                   core::after(runtime::now(), give_back_max), false, by_,
                   [self = shared_from_this(), why = std::move(why)](const auto& said) mutable {
+                    // Whatever was not answered, nothing is held once it was given back.
+                    if (why.code == errc::outcome_unknown) why.code = errc::store_unreachable;
                     if (!said) why.code = errc::outcome_unknown;
                     self->finish(fail(std::move(why)));
                   });

@@ -78,6 +78,7 @@ struct result {
 [[nodiscard]] std::string picture(const std::vector<result>& all);     // SVG
 
 // The cases, one file for each kind.
+[[nodiscard]] std::vector<bench_case> replicated_cases();
 [[nodiscard]] std::vector<bench_case> uncontended_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> contended_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> share_cases(const servers& at);

@@ -105,9 +105,9 @@ void add_names(CLI::App& verb, std::vector<std::string>& into) {
 void add_store(CLI::App& verb, std::string& into) {
   verb.add_option(
           "--store", into,
-          "Where locks are kept: local:, unix:/path, redis://host or redlock://host1,host2,host3; "
-          "with TLS rediss://host or redlock+tls://host1,host2,host3 (with a password: use the "
-          "variable)")
+          "Where locks are kept: local:, unix:/path, redis://host, "
+          "redis+sentinel://host1,host2,host3/master or redlock://host1,host2,host3; with TLS "
+          "rediss://, rediss+sentinel:// or redlock+tls:// (with a password: use the variable)")
       ->envname("HOLDFAST_STORE")
       ->type_name("URL")
       ->default_str("local:");

@@ -33,7 +33,7 @@ _holdfast() {
 
   case $prev in
     --store | --to)
-      mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis:// redlock://' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis:// redis+sentinel:// redlock://' -- "$cur")
       [[ -n ${COMP_TYPE-} ]] && compopt -o nospace 2>/dev/null
       return 0
       ;;

@@ -7,7 +7,10 @@
 #include "runtime/socket.hpp"
 #include "stores/local/local_store.hpp"
 #include "stores/memory/memory_store.hpp"
+#include "stores/redis/master_finder.hpp"
+#include "stores/redis/plain_replicas.hpp"
 #include "stores/redis/redis_store.hpp"
+#include "stores/redis/sentinels.hpp"
 #include "stores/redlock/redlock_store.hpp"
 
 namespace holdfast::detail {
@@ -27,6 +30,7 @@ redis_config common(const store_url& url) {
   config.limits.spin = url.spin;
   config.share_with_foreign = url.share_with_foreign;
   config.prefix = url.prefix;
+  config.replicas = {url.replicas_awaited, url.replica_timeout};
   config.server.user = url.user;
   config.server.password = url.password;
   config.server.password_file = url.password_file;
@@ -72,6 +76,49 @@ redis_config on_cluster(const store_url& url) {
   return config;
 }
 
+// Each of the nodes that the URL names, as a server.
+std::vector<stores::redis::endpoint> endpoints(const store_url& url) {
+  std::vector<stores::redis::endpoint> all;
+  const auto tls = tls_of(url);
+  for (const auto& one : url.nodes)
+    all.push_back(tcp_endpoint(url, one.host, one.port, tls));
+  return all;
+}
+
+std::unique_ptr<stores::redis::deployment> deployment_of(const store_url& url) {
+  auto all = endpoints(url);
+  if (url.what == store_url::kind::replicas) {
+    std::vector<core::server_address> addresses;
+    for (const auto& one : url.nodes)
+      addresses.push_back({one.host, one.port});
+    return stores::redis::make_plain_replicas(std::move(all), std::move(addresses));
+  }
+  for (auto& one : all) {
+    one.wanted = stores::redis::endpoint::role::sentinel;
+    one.database = 0;
+    one.user = url.sentinel_user;
+    one.password.clear();
+    one.password_file = url.sentinel_password_file;
+  }
+  return stores::redis::make_sentinels(std::move(all), url.master);
+}
+
+redis_config on_master(const store_url& url) {
+  auto config = common(url);
+  const auto tls = tls_of(url);
+  auto finder = std::make_shared<stores::redis::master_finder>(
+      deployment_of(url), [url, tls](const core::server_address& to) {
+        auto where = tcp_endpoint(url, to.host, to.port, tls);
+        where.refuse_voters = true;
+        return where;
+      });
+  config.make_dialer = [finder = std::move(finder)](const stores::redis::endpoint& like) {
+    return stores::redis::make_master_dialer(finder, like.tells_changes);
+  };
+  config.promises = stores::redis::promises_of_master();
+  return config;
+}
+
 redis_config on_unix(const store_url& url) {
   auto config = common(url);
   config.server.node = escape(url.path);
@@ -100,9 +147,7 @@ stores::component_config component_config_of(const store_url& url) {
 
 stores::redlock::redlock_config redlock_config_of(const store_url& url) {
   stores::redlock::redlock_config config;
-  const auto tls = tls_of(url);
-  for (const auto& one : url.nodes)
-    config.nodes.push_back(tcp_endpoint(url, one.host, one.port, tls));
+  config.nodes = endpoints(url);
   config.prefix = url.prefix;
   config.epoch = url.epoch;
   config.node_timeout = url.node_timeout;
@@ -115,9 +160,10 @@ result<void> check_files(const store_url& url) {
   if (const auto tls = tls_of(url)) {
     if (auto loaded = tls->current(); !loaded) return fail(std::move(loaded.error()));
   }
-  if (url.password_file.empty()) return {};
-  if (auto read = runtime::read_password(url.password_file); !read)
-    return fail(std::move(read.error()));
+  for (const auto& file : {url.password_file, url.sentinel_password_file}) {
+    if (file.empty()) continue;
+    if (auto read = runtime::read_password(file); !read) return fail(std::move(read.error()));
+  }
   return {};
 }
 
@@ -139,6 +185,9 @@ result<std::unique_ptr<stores::store>> open_store(const store_url& url,
     }
     case store_url::kind::cluster:
       return stores::redis::make_redis_store(on_cluster(url), std::move(background));
+    case store_url::kind::replicas:
+    case store_url::kind::sentinel:
+      return stores::redis::make_redis_store(on_master(url), std::move(background));
     case store_url::kind::tcp:
       break;
   }

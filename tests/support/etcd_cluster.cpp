@@ -254,9 +254,4 @@ etcd_cluster& shared_etcd() {
   return cluster;
 }
 
-std::string fresh_prefix() {
-  static std::atomic<int> last{0};
-  return "t" + std::to_string(++last) + "/";
-}
-
 }  // namespace holdfast::test

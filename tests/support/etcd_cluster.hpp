@@ -77,6 +77,5 @@ class etcd_cluster {
 // A cluster that all tests of this process share, all its members running. Each takes a prefix of
 // its own: fresh_prefix().
 [[nodiscard]] etcd_cluster& shared_etcd();
-[[nodiscard]] std::string fresh_prefix();
 
 }  // namespace holdfast::test

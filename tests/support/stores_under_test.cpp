@@ -6,9 +6,11 @@
 #include "support/built.hpp"
 #include "support/contract.hpp"
 #include "support/etcd_cluster.hpp"
+#include "support/fresh_prefix.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/redlock_nodes.hpp"
+#include "support/sentinel_group.hpp"
 #include "support/session_server.hpp"
 
 namespace holdfast::test {
@@ -66,10 +68,6 @@ class redis_cluster_store final : public store_under_test {
   static redis_cluster& shared() {
     static redis_cluster all;
     return all;
-  }
-  static std::string fresh_prefix() {
-    static std::atomic<int> last{0};
-    return "t" + std::to_string(++last) + ":";
   }
   const std::string prefix_ = fresh_prefix();
 };
@@ -134,6 +132,30 @@ class etcd_store final : public store_under_test {
   const std::string prefix_ = fresh_prefix();
 };
 
+// One deployment for all tests of a process, and a prefix for each.
+class sentinel_store final : public store_under_test {
+ public:
+  std::string url() const override { return group().url("prefix=" + prefix_); }
+  void lose(const std::string& name) override {
+    (void)group().server(0).command({"DEL", prefix_ + name});
+  }
+  void reachable(bool on) override {
+    auto& all = group();
+    for (std::size_t i = 0; i < all.servers(); ++i)
+      on ? all.server(i).resume() : all.server(i).pause();
+    for (std::size_t i = 0; i < all.sentinels(); ++i)
+      on ? all.sentinel(i).resume() : all.sentinel(i).pause();
+  }
+
+ private:
+  // What is not reachable for a while is not dead: there is no failover here.
+  static sentinel_group& group() {
+    static sentinel_group all{{.down_after = std::chrono::minutes{10}}};
+    return all;
+  }
+  const std::string prefix_ = fresh_prefix();
+};
+
 template <class Store, class... Arguments>
 std::unique_ptr<store_under_test> made(Arguments... arguments) {
   return std::make_unique<Store>(arguments...);
@@ -150,6 +172,7 @@ const std::vector<store_entry>& stores_under_test() {
         {"RedisCluster", true, true, true, false, [] { return made<redis_cluster_store>(); }},
         {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
         {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
+        {"Sentinel", true, true, true, false, [] { return made<sentinel_store>(); }},
         {"Session", true, true, false, true, [] { return made<session_store>(); }},
 #if HOLDFAST_HAS_ETCD
         {"Etcd", true, true, false, true, [] { return made<etcd_store>(); }},

@@ -23,4 +23,12 @@ guarantees promises_of_cluster() {
   return all;
 }
 
+guarantees promises_of_master() {
+  auto all = promises_of_server(reach::network);
+  all.summary =
+      "one Redis master with replicas: exclusion while no failover loses what the master had not "
+      "sent to the replica that takes over; tokens increase across failovers";
+  return all;
+}
+
 }  // namespace holdfast::stores::redis

@@ -11,5 +11,7 @@ enum class reach {
 };
 [[nodiscard]] guarantees promises_of_cluster();
 [[nodiscard]] guarantees promises_of_server(reach from);
+// On a master with replicas, one of which may take over.
+[[nodiscard]] guarantees promises_of_master();
 
 }  // namespace holdfast::stores::redis

@@ -10,6 +10,7 @@
 #include "runtime/host.hpp"
 #include "runtime/random.hpp"
 #include "stores/redis/release_by_id.hpp"
+#include "stores/redis/replica_acknowledgement.hpp"
 #include "stores/redis/script_replies.hpp"
 #include "stores/redis/script_values.hpp"
 
@@ -22,6 +23,8 @@ using core::planted_bug;
 
 // Entries in one lock's queue; beyond it an acquisition fails with errc::overloaded.
 constexpr std::string_view queue_entries_max = "10000";
+// How long the claim of a grant that was handed over may take to be written, for replicas to have.
+constexpr core::duration claim_written_max = std::chrono::seconds{1};
 
 fencing_token read_token(std::string_view text) noexcept {
   return fencing_token{read_number(text)};
@@ -128,6 +131,7 @@ void redis_attempt::send_behind_releases() {
   counted_from_ = runtime::now();
   on_.calls.run({script, lock_.keys(), args}, until_, releases_.last, *by_,
                 [this](result<reply> answered, const sent_position& sent) {
+                  carrier_ = sent.on;
                   if (answered) return read(**answered);
                   if (answered.error().code == errc::outcome_unknown) {
                     unanswered_.push_back(sent);
@@ -167,7 +171,24 @@ void redis_attempt::read_grant(reply_elements fields) {
     forget_grants();
   }
   const auto from = planted(planted_bug::early_count) ? runtime::now() : counted_from_;
-  answer(core::grant{token, spec_.ttl, from, spec_.block});
+  answer_grant({token, spec_.ttl, from, spec_.block}, !granted_before);
+}
+
+void redis_attempt::answer_grant(const core::grant& granted, bool written_by_this_ask) {
+  if (on_.replicas.count == 0) return answer(granted);
+  await_replicas(lock_, {id_, granted, spec_.ttl, written_by_this_ask ? carrier_ : nullptr}, until_,
+                 *by_, [this](result<core::grant> have) {
+                   if (!have) {
+                     leave();
+                     return answer(fail(std::move(have.error())));
+                   }
+                   answer(*have);
+                 });
+}
+
+void redis_attempt::leave() {
+  if (!entry_.empty()) on_.grants.forget(id_);
+  entry_.clear();
 }
 
 void redis_attempt::read_busy(reply_elements fields, bool queued) {
@@ -225,6 +246,7 @@ void redis_attempt::answer(result<core::answer> with) {
 // ---- waiting -----------------------------------------------------------------------------------
 
 void redis_attempt::wait(core::time_point until, caller& by, on_woken done) {
+  by_ = &by;
   woken_ = std::move(done);
   std::shared_ptr<pause> what;
   if (!entry_.empty() && grants_->is_open()) {
@@ -254,7 +276,19 @@ void redis_attempt::woken(std::optional<grant_message> sent) {
     const std::lock_guard guard{m_};
     wait_ = nullptr;
   }
-  auto granted = sent ? accept(*sent) : std::nullopt;
+  const auto granted = sent ? accept(*sent) : std::nullopt;
+  if (!granted || on_.replicas.count == 0) return granted_or_not(granted);
+  const auto until = core::after(runtime::now(), claim_written_max);
+  await_replicas(lock_, {id_, *granted, spec_.ttl, nullptr}, until, *by_,
+                 [this](const result<core::grant>& have) {
+                   if (have) return granted_or_not(*have);
+                   // The next ask says why, if it meets the same.
+                   leave();
+                   granted_or_not(std::nullopt);
+                 });
+}
+
+void redis_attempt::granted_or_not(std::optional<core::grant> granted) {
   if (granted) {
     forget_grants();
     static_cast<void>(follow_unanswered(value_begins(id_, granted->token)));

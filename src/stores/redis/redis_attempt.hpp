@@ -36,7 +36,11 @@ class redis_attempt final : public attempt {
   void join_or_say(core::busy busy);
   void answer(result<core::answer> with);
 
+  void answer_grant(const core::grant& granted, bool written_by_this_ask);
   void woken(std::optional<grant_message> sent);
+  void granted_or_not(std::optional<core::grant> granted);
+  // What is left of this attempt when its grant was given back: it may ask again.
+  void leave();
   [[nodiscard]] std::optional<core::grant> accept(const grant_message& sent) const;
   void join();
   [[nodiscard]] std::string entry_for(const inbox& at) const;
@@ -77,6 +81,7 @@ class redis_attempt final : public attempt {
   int calls_ = 0;
   redis_lock::unanswered_releases releases_;
   core::time_point counted_from_{};
+  std::shared_ptr<channel> carrier_;  // of the latest ask that was answered
 
   std::mutex m_;
   // Protected by m_.

@@ -31,6 +31,12 @@ std::string registered_as(std::string_view key, const core::lock_kind& kind) {
   return std::string{kind_name(kind.what)} + std::to_string(kind.permits) + ';' + std::string{key};
 }
 
+// Not one that is shared with Redisson.
+bool is_own_kind(const core::lock_kind& kind) {
+  using form = core::lock_kind::form;
+  return kind.what == form::exclusive || kind.what == form::shared || kind.what == form::permits;
+}
+
 class redis_store final : public store {
  public:
   redis_store(redis_config config, std::shared_ptr<runtime::background> background)
@@ -45,6 +51,11 @@ class redis_store final : public store {
                                            const core::lock_kind& kind) override {
     auto key = server_->prefix + std::string{name};
     if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
+    if (server_->replicas.count > 0 && !is_own_kind(kind)) {
+      return fail(errc::unsupported,
+                  "the store URL says replicas=: Redisson's locks are not held back until replicas "
+                  "have them, so use a URL without it for them");
+    }
     const std::lock_guard guard{m_};
     const auto called = registered_as(key, kind);
     auto lock = locks_.find(called);

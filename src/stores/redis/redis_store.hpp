@@ -14,6 +14,12 @@
 
 namespace holdfast::stores::redis {
 
+// How many replicas have to have a grant before it counts, and how long that is waited for.
+struct replica_rule {
+  std::uint32_t count = 0;  // 0: none is waited for
+  core::duration timeout = std::chrono::milliseconds{200};
+};
+
 struct redis_config {
   endpoint server;
   // Of a cluster: nodes to begin with, and how each is reached; `server` is not used.
@@ -25,6 +31,7 @@ struct redis_config {
   std::string prefix;
   bool hears_changes = false;       // of locks, from the server, on the connection for renewals
   bool share_with_foreign = false;  // leave the lock free now and then, for clients that poll
+  replica_rule replicas;
   guarantees promises = promises_of_server(reach::network);
 };
 

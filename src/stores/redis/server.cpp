@@ -38,6 +38,7 @@ server::server(const redis_config& config, std::shared_ptr<runtime::background> 
       prefix{config.prefix},
       hears_changes{config.hears_changes},
       share_with_foreign{config.share_with_foreign},
+      replicas{config.replicas},
       promises{config.promises},
       host{runtime::host_name()},
       sweeps_{*background_, sweep_pause, [this] { return sweep(); }},

@@ -32,6 +32,7 @@ class server : public std::enable_shared_from_this<server> {
   const std::string prefix;
   const bool hears_changes;
   const bool share_with_foreign;
+  const replica_rule replicas;
   const guarantees promises;
   const std::string host;
   store_events events;

@@ -119,6 +119,7 @@ int main_of(int argc, char** argv) {
   add_break(app, job);
   add_local(app, job);
   add_redlock(app, job);
+  add_doctor(app, job);
 
   if (arguments.size() == 1 && arguments.front() == "--man-page") {  // for the build
     return print(man_page(app, std::string{version()})) ? exit_code::ok : exit_code::io;

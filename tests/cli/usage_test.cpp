@@ -29,7 +29,8 @@ TEST(CliUsage, EveryVerbHasHelpWithAnExample) {
                                                     {"redlock"},
                                                     {"redlock", "status"},
                                                     {"redlock", "init"},
-                                                    {"redlock", "move"}};
+                                                    {"redlock", "move"},
+                                                    {"doctor"}};
   for (auto args : verbs) {
     std::string example = "\n  holdfast ";
     for (const auto& word : args)

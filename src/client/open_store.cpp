@@ -156,6 +156,13 @@ stores::redlock::redlock_config redlock_config_of(const store_url& url) {
   return config;
 }
 
+stores::redis::endpoint server_of(const store_url& url) {
+  if (url.what == store_url::kind::local) {
+    return stores::local::with_local_server(common(url)).server;
+  }
+  return url.what == store_url::kind::unix_socket ? on_unix(url).server : on_tcp(url).server;
+}
+
 result<void> check_files(const store_url& url) {
   if (const auto tls = tls_of(url)) {
     if (auto loaded = tls->current(); !loaded) return fail(std::move(loaded.error()));

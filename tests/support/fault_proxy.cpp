@@ -363,7 +363,8 @@ void fault_proxy::settle(link& on) {
     if (size == 0) break;
     // A message nobody asked for is one that the server pushed.
     const auto pushed = lose_messages_ ? fate::kind::swallow : fate::kind::pass;
-    const fate::kind what = on.fates.empty() ? pushed : on.fates.front().what;
+    const bool unasked = on.fates.empty() || on.replies.front() == '>';
+    const fate::kind what = unasked ? pushed : on.fates.front().what;
     if (what == fate::kind::cut) {
       drop(on);
       return;
@@ -372,7 +373,7 @@ void fault_proxy::settle(link& on) {
       on.holding_replies = true;
       break;
     }
-    if (!on.fates.empty()) on.fates.pop_front();
+    if (!unasked) on.fates.pop_front();
     if (what == fate::kind::pass) {
       on.to_client.push_back({clock::now() + delay_, on.replies.substr(0, size)});
     }

@@ -14,7 +14,8 @@ constexpr std::string_view forms =
     "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
     "redis://[user[:password]@]host[:port][/db][?option=…], "
     "redis+cluster://[user[:password]@]host[:port][,host[:port]…][?option=…], "
-    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]; with TLS the last three "
+    "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]; with TLS the last "
+    "three "
     "are rediss://…, rediss+cluster://… and redlock+tls://…";
 const std::string encode_advice =
     "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password "
@@ -95,8 +96,9 @@ std::string* tls_option(store_url& url, std::string_view key) {
 result<void> take_option(store_url& url, std::string_view key, std::string_view value) {
   if (auto* const into = tls_option(url, key)) {
     if (url.has_tls) return take_path(*into, key, value);
-    return bad("the option " + std::string{key} +
-               " in the store URL is for TLS: write rediss://, rediss+cluster:// or redlock+tls://");
+    return bad(
+        "the option " + std::string{key} +
+        " in the store URL is for TLS: write rediss://, rediss+cluster:// or redlock+tls://");
   }
   if (key == "verify") {
     return bad(
@@ -200,7 +202,8 @@ result<void> take_host(store_url& url, std::string_view text) {
   // Before the port is looked at: host1:6379,host2:6379 would be taken for an IPv6 address.
   if (text.find(',') != std::string_view::npos) {
     return bad(
-        "redis:// takes one host; a cluster of several is redis+cluster://host1,host2,host3, a lock "
+        "redis:// takes one host; a cluster of several is redis+cluster://host1,host2,host3, a "
+        "lock "
         "on a majority of several independent ones redlock://host1,host2,host3");
   }
   std::string_view port;
@@ -310,8 +313,7 @@ result<store_url> parse_url(std::string_view text) {
   const bool is_redlock = scheme == "redlock" || scheme == "redlock+tls";
   const bool is_cluster = scheme == "redis+cluster" || scheme == "rediss+cluster";
   const bool has_hosts = is_redis || is_redlock || is_cluster;
-  if (has_hosts && query.find('@') != std::string_view::npos)
-    return bad(encode_advice);
+  if (has_hosts && query.find('@') != std::string_view::npos) return bad(encode_advice);
   if (scheme == "memory") {
     url.what = store_url::kind::memory;
     url.name = std::string{rest};

@@ -66,9 +66,7 @@ void redis_cluster::begin() {
   for (std::size_t i = options_.masters; i < size(); ++i) {
     const auto of = (i - options_.masters) / options_.replicas;
     const auto id = id_of(of);
-    const auto made = [&] {
-      return servers_[i]->command({"CLUSTER", "REPLICATE", id}) == "OK";
-    };
+    const auto made = [&] { return servers_[i]->command({"CLUSTER", "REPLICATE", id}) == "OK"; };
     if (!eventually(made)) throw std::runtime_error{"a node does not become a replica"};
   }
   if (!eventually([&] { return all_serve(); })) {
@@ -147,9 +145,8 @@ void redis_cluster::move_keys(unsigned slot, std::size_t from, std::size_t to) c
   for (;;) {
     std::istringstream keys{
         servers_[from]->command({"CLUSTER", "GETKEYSINSLOT", std::to_string(slot), "100"})};
-    std::vector<std::string> words{"MIGRATE", "127.0.0.1", std::to_string(servers_[to]->port()),
-                                   "",        "0",         "5000",
-                                   "KEYS"};
+    std::vector<std::string> words{
+        "MIGRATE", "127.0.0.1", std::to_string(servers_[to]->port()), "", "0", "5000", "KEYS"};
     const auto fixed = words.size();
     for (std::string key; std::getline(keys, key);)
       words.push_back(key);
@@ -162,10 +159,12 @@ void redis_cluster::move_keys(unsigned slot, std::size_t from, std::size_t to) c
 
 void redis_cluster::end_move(unsigned slot, std::size_t to) const {
   // The new one first, or requests would be sent to and fro.
-  ok(servers_[to]->command({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", id_of(to)}), "NODE");
+  ok(servers_[to]->command({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", id_of(to)}),
+     "NODE");
   for (std::size_t i = 0; i < options_.masters; ++i) {
     if (i == to || servers_[i]->pid() <= 0) continue;
-    ok(servers_[i]->command({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", id_of(to)}), "NODE");
+    ok(servers_[i]->command({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", id_of(to)}),
+       "NODE");
   }
 }
 

@@ -66,7 +66,8 @@ class connection_pool final : public request_carrier {
 
   [[nodiscard]] sent_position post(const script_call& script, const sent_position& behind,
                                    channel::on_reply done, std::string_view before) override;
-  // Whether it is one of the connections here, so that something can be sent behind what it carries.
+  // Whether it is one of the connections here, so that something can be sent behind what it
+  // carries.
   [[nodiscard]] bool carries(const channel& one);
 
   // Uses no connection that there is now for anything new: behind the same address may be another

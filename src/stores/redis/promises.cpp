@@ -18,7 +18,8 @@ guarantees promises_of_server(reach from) {
 guarantees promises_of_cluster() {
   auto all = promises_of_server(reach::network);
   all.summary =
-      "a Redis cluster: exclusion while masters keep their data and clocks run alike; a master that "
+      "a Redis cluster: exclusion while masters keep their data and clocks run alike; a master "
+      "that "
       "is replaced takes with it what its replica had not got yet; tokens increase all the same";
   return all;
 }

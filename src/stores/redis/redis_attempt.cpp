@@ -236,7 +236,8 @@ void redis_attempt::join_or_say(core::busy busy) {
 void redis_attempt::answer(result<core::answer> with) {
   if (const auto* granted = with ? std::get_if<core::grant>(&*with) : nullptr) {
     on_.nodes->needed_for(granted->ttl);
-    // An earlier ask that arrives only after this grant was given back must not take the lock again.
+    // An earlier ask that arrives only after this grant was given back must not take the lock
+    // again.
     static_cast<void>(follow_unanswered(value_begins(id_, granted->token)));
   }
   const auto done = std::move(answered_);

@@ -101,8 +101,8 @@ class redis_store final : public store {
   [[nodiscard]] result<std::vector<renewal>> read_renewals(const renewing& what,
                                                            const reply_value& answer);
   // Of the keys of one type, on one node.
-  result<void> walk(server_node& on, std::string_view match, std::string_view type, core::duration timeout,
-                    std::vector<lock_status>& to);
+  result<void> walk(server_node& on, std::string_view match, std::string_view type,
+                    core::duration timeout, std::vector<lock_status>& to);
   struct inspected;
   void inspect(inspected& what, core::time_point until, caller& by);
   result<void> append_inspected(inspected& what, std::vector<lock_status>& to);

@@ -37,6 +37,11 @@ class server : public std::enable_shared_from_this<server> {
   const std::string host;
   store_events events;
 
+  // Of Redisson's messages.
+  [[nodiscard]] std::string_view publish_command() const noexcept {
+    return nodes->has_sharded_channels() ? "SPUBLISH" : "PUBLISH";
+  }
+
   // Where grants of this lock arrive, as far as is known; null: not known.
   [[nodiscard]] std::shared_ptr<inbox> inbox_of(std::string_view key);
 

@@ -34,6 +34,9 @@ class topology {
   // All that have keys, for a walk through them; finds out first if that is not known. Blocks.
   [[nodiscard]] virtual result<nodes_list> nodes_with_keys(core::time_point until) = 0;
 
+  // Messages of Redisson's are sent by SPUBLISH there, and a plain PUBLISH is not heard.
+  [[nodiscard]] virtual bool has_sharded_channels() const noexcept = 0;
+
   // Leases may stand there for so long: they must hear of a master that was replaced.
   virtual void needed_for(core::duration ttl) = 0;
   // A connection has ended: its node may have been replaced.
@@ -53,6 +56,7 @@ class single_server final : public topology {
   unsigned group_of(std::string_view) const noexcept override { return 0; }
   nodes_list nodes() override { return {only_}; }
   result<nodes_list> nodes_with_keys(core::time_point) override { return nodes(); }
+  bool has_sharded_channels() const noexcept override { return false; }
   void needed_for(core::duration) override {}
   void on_doubt() override {}
   void close() noexcept override { only_->close(); }

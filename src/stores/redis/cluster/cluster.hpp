@@ -46,6 +46,7 @@ class cluster final : public topology {
   unsigned group_of(std::string_view key) const noexcept override;
   nodes_list nodes() override;
   result<nodes_list> nodes_with_keys(core::time_point until) override;
+  bool has_sharded_channels() const noexcept override { return sharded_; }
   void needed_for(core::duration ttl) override;
   void on_doubt() override { look_soon(); }
   void close() noexcept override;
@@ -98,6 +99,7 @@ class cluster final : public topology {
   delayed_task looks_;
   delayed_task age_;
   std::atomic<bool> used_{false};
+  std::atomic<bool> sharded_{false};
 
   std::mutex m_;
   // Protected by m_.

@@ -61,6 +61,18 @@ class cluster::map_fetch : public std::enable_shared_from_this<map_fetch> {
   void take_health(result<reply>& said) {
     if (!said && said.error().code != errc::not_permitted) return failed(std::move(said.error()));
     health_ = said ? read_health(text_of(**said)) : cluster_health{};
+    if (in_.sharded_) return ask_map();
+    command numbers{2};
+    numbers.arg("PUBSUB").arg("SHARDNUMSUB");
+    // As Redisson finds out; before Redis 7.0 an error.
+    at_->calls.look(script_call{numbers.bytes()}, patience_, {}, by_,
+                    [self = shared_from_this()](const auto& known) {
+                      if (known) self->in_.sharded_ = true;
+                      self->ask_map();
+                    });
+  }
+
+  void ask_map() {
     at_->calls.look(asking("SLOTS"), patience_, {}, by_,
                     [self = shared_from_this()](auto map) { self->take_map(map); });
   }

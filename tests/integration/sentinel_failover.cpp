@@ -76,7 +76,7 @@ TEST_F(SentinelFailover, SilentMasterIsLeftAndItsLeaseGoesOn) {
   const lease after = other.mutex("orders").acquire();
   EXPECT_GT(after.token(), held.token());
   group.server(0).resume();
-  EXPECT_TRUE(eventually([&] { return group.server(0).info("replication", "role") == "slave"; }));
+  EXPECT_TRUE(eventually([&] { return group.role_of(0) == "slave"; }));
   EXPECT_TRUE(after.held());
 }
 

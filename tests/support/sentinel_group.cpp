@@ -120,6 +120,14 @@ bool sentinel_group::await_master(std::size_t server) {
   });
 }
 
+std::string sentinel_group::role_of(std::size_t server) const {
+  try {
+    return servers_[server]->info("replication", "role");
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 bool sentinel_group::await_replicated(std::size_t master) {
   const auto offset = std::stoull(servers_[master]->info("replication", "master_repl_offset"));
   return eventually([&] {

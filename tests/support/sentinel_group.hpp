@@ -41,6 +41,8 @@ class sentinel_group {
   // Whom this Sentinel takes for the master: the server's number.
   [[nodiscard]] std::size_t master_of(std::size_t sentinel) const;
   [[nodiscard]] bool await_master(std::size_t server);
+  // "master" or "slave"; empty while Sentinels are changing it, which ends its connections.
+  [[nodiscard]] std::string role_of(std::size_t server) const;
   // Waits until every replica of this server has all that it wrote.
   [[nodiscard]] bool await_replicated(std::size_t master);
   // By hand: the Sentinels make another server the master, and this one its replica. Returns the

@@ -84,5 +84,6 @@ struct result {
 [[nodiscard]] std::vector<bench_case> share_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> at_scale_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> redlock_cases(const servers& at);
+[[nodiscard]] std::vector<bench_case> etcd_cases();  // none where it is not built
 
 }  // namespace holdfast::bench

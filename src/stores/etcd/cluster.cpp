@@ -162,6 +162,7 @@ void cluster::ask_next(const std::shared_ptr<round>& in) {
 
 void cluster::replied(const std::shared_ptr<round>& in, std::size_t server, http_reply got) {
   const auto node = http_.name_of(server);
+  in->is_unanswered = in->is_unanswered || (got.is_repeated && in->what.changes);
   switch (got.how) {
     case http_reply::outcome::answered:
       break;

@@ -103,6 +103,7 @@ void holdings::look() {
       watched_ = std::move(wanted);
       for (const auto& [key, created] : watched_)
         keys.push_back({key, from_now_ ? -1 : created, 0});
+      missed_some_ = from_now_;
       from_now_ = false;
     }
   }
@@ -135,20 +136,24 @@ void holdings::watch(std::vector<holding> keys) {
 
 void holdings::on_line(std::uint64_t generation, std::string_view line) {
   const auto said = read_watch(line);
+  bool was_blind = false;
   {
     const std::lock_guard guard{m_};
     if (generation != generation_ || !said) return;
-    // History that is compacted cannot be watched from: renewal looks what became of the keys.
+    if (said->created) was_blind = std::exchange(missed_some_, false);
+    // History that is compacted cannot be watched from.
     if (said->canceled) from_now_ = true;
   }
+  // Renewal looks what became of the keys before.
+  if (was_blind && tell_.doubtful) tell_.doubtful();
   for (const auto& one : said->events)
     if (one.is_removal) lose(one.key, loss::deleted);
-  if (!said->canceled) return;
-  if (tell_.doubtful) tell_.doubtful();
-  on_end(generation);
+  if (said->canceled) start_again(generation, look_pause);
 }
 
-void holdings::on_end(std::uint64_t generation) {
+void holdings::on_end(std::uint64_t generation) { start_again(generation, again_pause); }
+
+void holdings::start_again(std::uint64_t generation, core::duration pause) {
   {
     const std::lock_guard guard{m_};
     if (generation != generation_) return;
@@ -156,7 +161,7 @@ void holdings::on_end(std::uint64_t generation) {
     if (const auto old = std::exchange(stream_, 0); old != 0) cluster_.close_stream(old);
     watched_.clear();
   }
-  look_later(again_pause);
+  look_later(pause);
 }
 
 }  // namespace holdfast::stores::etcd

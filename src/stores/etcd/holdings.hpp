@@ -54,8 +54,9 @@ class holdings : public std::enable_shared_from_this<holdings> {
   void look_later(core::duration pause);
   void look();
   void watch(std::vector<holding> keys);
-  void on_line(std::uint64_t stream, std::string_view line);
-  void on_end(std::uint64_t stream);
+  void on_line(std::uint64_t generation, std::string_view line);
+  void on_end(std::uint64_t generation);
+  void start_again(std::uint64_t generation, core::duration pause);
   void lose(const std::string& key, loss why);
 
   struct known {
@@ -73,7 +74,8 @@ class holdings : public std::enable_shared_from_this<holdings> {
   std::uint64_t stream_ = 0;      // 0: none
   std::uint64_t generation_ = 0;  // of streams: what an older one says is not listened to
   bool will_look_ = false;
-  bool from_now_ = false;  // the history that keys would be watched from is compacted
+  bool from_now_ = false;     // the history that keys would be watched from is compacted
+  bool missed_some_ = false;  // what became of them before the stream that is being opened
 };
 
 }  // namespace holdfast::stores::etcd

@@ -212,10 +212,11 @@ result<lease_answer> read_lease(std::string_view json_text) {
 result<watch_answer> read_watch(std::string_view json_text) {
   const auto all = object(json_text);
   if (!all) return strange();
-  if (all->contains("error")) return watch_answer{true, read_refusal(json_text).message, {}};
+  if (all->contains("error")) return watch_answer{false, true, read_refusal(json_text).message, {}};
   const auto& said = part(*all, "result");
   watch_answer answer;
   answer.canceled = flag(said, "canceled");
+  answer.created = flag(said, "created") && !answer.canceled;
   answer.why = text(said, "cancel_reason");
   for (const auto& one : part(said, "events"))
     answer.events.push_back({text(one, "type") == "DELETE", bytes(part(one, "kv"), "key")});

@@ -78,6 +78,7 @@ struct watch_event {
   std::string key;
 };
 struct watch_answer {
+  bool created = false;   // it hears what comes from now on
   bool canceled = false;  // also: the revision to start from is compacted
   std::string why{};
   std::vector<watch_event> events{};

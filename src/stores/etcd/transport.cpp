@@ -87,7 +87,7 @@ class transport::engine {
       }
     }
     if (!is_stream)
-      done({outcome::unsent, 0, {}, "the client is closed, or has too many requests"});
+      done({outcome::unsent, 0, {}, false, "the client is closed, or has too many requests"});
     return 0;
   }
 
@@ -114,6 +114,8 @@ class transport::engine {
     CURL* easy = nullptr;
     curl_slist* headers = nullptr;
     curl_slist* connect_to = nullptr;
+    std::size_t given = 0;  // of the request's body
+    bool is_repeated = false;
     std::string body;  // of a stream: what is not a whole line yet
     std::array<char, CURL_ERROR_SIZE> error{};
   };
@@ -162,10 +164,12 @@ class transport::engine {
 
   void add(owned what) {
     auto* easy = what->easy = take_handle();
-    if (easy == nullptr) return finish(std::move(what), {outcome::unsent, 0, {}, "out of memory"});
+    if (easy == nullptr)
+      return finish(std::move(what), {outcome::unsent, 0, {}, false, "out of memory"});
     set_up(*what);
     if (curl_multi_add_handle(multi_, easy) != CURLM_OK) {
-      return finish(std::move(what), {outcome::unsent, 0, {}, "the request could not be begun"});
+      return finish(std::move(what),
+                    {outcome::unsent, 0, {}, false, "the request could not be begun"});
     }
     under_way_[easy] = std::move(what);
   }
@@ -193,9 +197,14 @@ class transport::engine {
       what.connect_to = curl_slist_append(nullptr, way.c_str());
       curl_easy_setopt(easy, CURLOPT_CONNECT_TO, what.connect_to);
     }
+    // By a function, not CURLOPT_POSTFIELDS: so one hears of it when it is sent again.
+    curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                      static_cast<curl_off_t>(what.request.body.size()));
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, what.request.body.c_str());
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, &engine::give_bytes);
+    curl_easy_setopt(easy, CURLOPT_READDATA, &what);
+    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &engine::give_again);
+    curl_easy_setopt(easy, CURLOPT_SEEKDATA, &what);
     what.headers = curl_slist_append(what.headers, "Content-Type: application/json");
     what.headers = curl_slist_append(what.headers, "Expect:");
     // A member that has lost its leader ends the stream, instead of leaving it open in silence.
@@ -239,6 +248,20 @@ class transport::engine {
 
   static bool is_folder(const std::string& path);
 
+  static std::size_t give_bytes(char* into, std::size_t, std::size_t room, void* user) {
+    auto& from = *static_cast<exchange*>(user);
+    const auto count = from.request.body.copy(into, room, from.given);
+    from.given += count;
+    return count;
+  }
+
+  static int give_again(void* user, curl_off_t offset, int) {
+    auto& from = *static_cast<exchange*>(user);
+    from.is_repeated = from.is_repeated || from.given > 0;
+    from.given = static_cast<std::size_t>(offset);
+    return CURL_SEEKFUNC_OK;
+  }
+
   static std::size_t take_bytes(char* bytes, std::size_t, std::size_t count, void* user) {
     auto& to = *static_cast<exchange*>(user);
     if (to.body.size() + count > answer_bytes_max) return 0;
@@ -269,6 +292,7 @@ class transport::engine {
 
   http_reply reply_of(exchange& what, CURLcode code) {
     http_reply reply;
+    reply.is_repeated = what.is_repeated;
     if (code == CURLE_OK) {
       reply.how = outcome::answered;
       curl_easy_getinfo(what.easy, CURLINFO_RESPONSE_CODE, &reply.status);
@@ -278,7 +302,7 @@ class transport::engine {
     reply.why = escape(what.error[0] != '\0' ? what.error.data() : curl_easy_strerror(code));
     long sent = 0;
     curl_easy_getinfo(what.easy, CURLINFO_REQUEST_SIZE, &sent);
-    reply.how = sent > 0 ? outcome::unanswered : outcome::unsent;
+    reply.how = sent > 0 || what.is_repeated ? outcome::unanswered : outcome::unsent;
     // With TLS 1.3 a server refuses our certificate after we took the connection for made.
     const bool refused = reply.why.find("alert") != std::string::npos;
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CERTPROBLEM ||
@@ -304,7 +328,7 @@ class transport::engine {
       auto what = std::move(under_way_.begin()->second);
       under_way_.erase(under_way_.begin());
       curl_multi_remove_handle(multi_, what->easy);
-      finish(std::move(what), {outcome::unanswered, 0, {}, "the client was closed"});
+      finish(std::move(what), {outcome::unanswered, 0, {}, false, "the client was closed"});
     }
   }
 

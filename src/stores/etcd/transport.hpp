@@ -31,6 +31,8 @@ struct http_reply {
   outcome how = outcome::unsent;
   long status = 0;
   std::string body{};
+  // libcurl sent it twice: it does so when a connection that was open ends before a byte came.
+  bool is_repeated = false;
   std::string why{};  // printable: what went wrong on the way
 };
 

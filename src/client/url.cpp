@@ -84,15 +84,6 @@ result<void> take_path(std::string& into, std::string_view key, std::string_view
   return {};
 }
 
-// Null: not one of TLS.
-std::string* tls_option(store_url& url, std::string_view key) {
-  if (key == "ca") return &url.tls.ca;
-  if (key == "cert") return &url.tls.cert;
-  if (key == "key") return &url.tls.key;
-  if (key == "server_name") return &url.tls.server_name;
-  return nullptr;
-}
-
 // Its tokens are revisions, which start at 1 in each cluster.
 bool counts_from_small(store_url::kind what) { return what == store_url::kind::etcd; }
 
@@ -109,11 +100,26 @@ result<void> take_token_base(store_url& url, std::string_view text) {
   return {};
 }
 
+// Null: not one of TLS.
+std::string* tls_option(store_url& url, std::string_view key) {
+  if (key == "ca") return &url.tls.ca;
+  if (key == "cert") return &url.tls.cert;
+  if (key == "key") return &url.tls.key;
+  if (key == "server_name") return &url.tls.server_name;
+  return nullptr;
+}
+
 result<void> take_option(store_url& url, std::string_view key, std::string_view value) {
   if (auto* const into = tls_option(url, key)) {
     if (url.has_tls) return take_path(*into, key, value);
     return bad("the option " + std::string{key} +
                " in the store URL is for TLS: write rediss://, redlock+tls:// or etcd+tls://");
+  }
+  if (key == "token_base") {
+    if (counts_from_small(url.what)) return take_token_base(url, value);
+    return bad(
+        "the option token_base in the store URL is for stores that count from small numbers: for "
+        "etcd://");
   }
   if (key == "verify") {
     return bad(
@@ -132,12 +138,6 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
     }
     url.prefix = std::move(*text);
     return {};
-  }
-  if (key == "token_base") {
-    if (counts_from_small(url.what)) return take_token_base(url, value);
-    return bad(
-        "the option token_base in the store URL is for stores that count from small numbers: for "
-        "etcd://");
   }
   if (url.what == store_url::kind::etcd) {
     return bad("etcd:// has no option \"" + escape(key) +

@@ -28,10 +28,11 @@ class gate {
   // A gate that starts where an earlier one ended, e.g. from what a database stored.
   explicit gate(fencing_token highest) noexcept : highest_{highest} {}
 
-  // Before the first read. True if no higher token has been seen; remembers this one.
+  // Before the first read. True if no higher token has been seen; remembers this one. Zero is no
+  // token: a lock that has none is never let in.
   [[nodiscard]] bool accept(fencing_token token) {
     const std::lock_guard guard{mutex_};
-    if (token < highest_) return false;
+    if (token < highest_ || token == fencing_token{}) return false;
     highest_ = token;
     return true;
   }
@@ -43,7 +44,7 @@ class gate {
   template <class Write>
   [[nodiscard]] bool run(fencing_token token, Write&& write) {
     const std::lock_guard guard{mutex_};
-    if (token != highest_) return false;
+    if (token != highest_ || token == fencing_token{}) return false;
     std::invoke(std::forward<Write>(write));
     return true;
   }

@@ -1,13 +1,12 @@
 // `holdfast fence`, and the examples that a person would start from, on real servers.
 #include <cstdlib>
 #include <filesystem>
-#include <stdexcept>
 
 #include <holdfast/fence.hpp>
 
 #include "cli_test.hpp"
+#include "support/etcd_server.hpp"
 #include "support/postgres_server.hpp"
-#include "support/temp_dir.hpp"
 
 namespace holdfast::test {
 namespace {
@@ -79,33 +78,6 @@ TEST_F(CliFence, ExampleForPostgresqlCounts) {
   EXPECT_TRUE(contains(refused.err, "overtaken")) << refused.err;
   EXPECT_EQ(session.run("select value from counter"), "2");
 }
-
-// One member, on free ports.
-class etcd_server {
- public:
-  etcd_server() {
-    if (eventually([&] { return run("endpoint health").exit == exited(0); })) return;
-    throw std::runtime_error{"etcd: " + server_.stderr_text()};
-  }
-  [[nodiscard]] const std::string& endpoint() const noexcept { return client_; }
-  // etcdctl, with `words` as the shell reads them.
-  [[nodiscard]] run_result run(const std::string& words) const {
-    return run_program({.args = {"sh", "-c", "exec etcdctl " + words},
-                        .env = {{"ETCDCTL_API", "3"}, {"ETCDCTL_ENDPOINTS", client_}}});
-  }
-  [[nodiscard]] std::string get(const std::string& key) const {
-    return run("get --print-value-only " + key).out;
-  }
-
- private:
-  const temp_dir folder_;
-  const std::string client_ = "http://127.0.0.1:" + std::to_string(free_port());
-  const std::string peer_ = "http://127.0.0.1:" + std::to_string(free_port());
-  child_process server_{
-      {"etcd", "--data-dir", folder_.file("data"), "--unsafe-no-fsync", "--log-level", "error",
-       "--listen-client-urls", client_, "--advertise-client-urls", client_, "--listen-peer-urls",
-       peer_, "--initial-advertise-peer-urls", peer_, "--initial-cluster", "default=" + peer_}};
-};
 
 TEST_F(CliFence, ExampleForEtcdCounts) {
   const etcd_server etcd;

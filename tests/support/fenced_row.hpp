@@ -1,5 +1,5 @@
-// A row that holders of a lock read, change and write, in a real Redis or PostgreSQL, with and
-// without a fence.
+// A row that holders of a lock read, change and write, in a real Redis, PostgreSQL or etcd, with
+// and without a fence.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ class fenced_row {
   [[nodiscard]] virtual std::string read(fencing_token token) = 0;        // may throw turned_away
   virtual void write(fencing_token token, const std::string& value) = 0;  // may throw turned_away
 
-  // `where`: unix:/path of a Redis server, or what libpq connects to.
+  // `where`: unix:/path of a Redis server, http://host:port of an etcd, or what libpq connects to.
   [[nodiscard]] static std::unique_ptr<fenced_row> open(const std::string& where, fencing how);
 };
 

@@ -76,6 +76,12 @@ TEST(FenceGate, WritesOnlyForATokenThatWasAcceptedBefore) {
   EXPECT_TRUE(written);
 }
 
+TEST(FenceGate, LetsNobodyInWithoutAToken) {
+  fence::gate gate;
+  EXPECT_FALSE(gate.accept(fencing_token{}));
+  EXPECT_FALSE(gate.run(fencing_token{}, [] { ADD_FAILURE() << "nobody was accepted"; }));
+}
+
 TEST(FenceGate, AWriteThatThrowsLeavesTheGateOpen) {
   fence::gate gate;
   ASSERT_TRUE(gate.accept(fencing_token{1}));
@@ -110,7 +116,7 @@ RC_GTEST_PROP(FenceGate, AcceptsATokenExactlyIfNoHigherOneWasSeen,
   std::uint64_t last_accepted = 0;
   for (const std::uint64_t token : tokens) {
     const bool accepted = gate.accept(fencing_token{token});
-    RC_ASSERT(accepted == (token >= highest));
+    RC_ASSERT(accepted == (token >= highest && token != 0));
     highest = std::max(highest, token);
     RC_ASSERT(gate.highest() == fencing_token{highest});
     if (!accepted) continue;

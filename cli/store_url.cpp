@@ -33,8 +33,8 @@ struct parts {
 parts take_apart(std::string_view url) {
   const auto mark = url.find("://");
   const auto scheme = url.substr(0, mark);
-  constexpr std::array<std::string_view, 6> known{"redis",       "redlock", "rediss",
-                                                  "redlock+tls", "etcd",    "etcd+tls"};
+  constexpr std::array<std::string_view, 7> known{"redis", "redlock",  "rediss",   "redlock+tls",
+                                                  "etcd",  "etcd+tls", "zookeeper"};
   if (std::find(known.begin(), known.end(), scheme) == known.end()) return {{}, {}, url};
   const auto at = url.rfind('@');
   const auto host = mark + 3;
@@ -93,9 +93,9 @@ std::string read_password(const std::string& option, const std::string& path) {
 }  // namespace
 
 bool looks_like_store(std::string_view text) {
-  constexpr std::array<std::string_view, 9> schemes{"redis://",       "rediss://", "redlock://",
-                                                    "redlock+tls://", "etcd://",   "unix:/",
-                                                    "etcd+tls://",    "local:",    "memory:"};
+  constexpr std::array<std::string_view, 10> schemes{
+      "redis://",    "rediss://",    "redlock://", "redlock+tls://", "etcd://",
+      "etcd+tls://", "zookeeper://", "unix:/",     "local:",         "memory:"};
   return std::any_of(schemes.begin(), schemes.end(),
                      [&](std::string_view one) { return text.starts_with(one); });
 }

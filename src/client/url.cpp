@@ -15,18 +15,21 @@ constexpr std::string_view forms =
     "a store URL is one of local:, memory:[name], unix:/path[?option=…], "
     "redis://[user[:password]@]host[:port][/db][?option=…], "
     "redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…], "
-    "etcd://[user[:password]@]host[:port],host[:port],…[?option=…]; with TLS the last three are "
+    "etcd://[user[:password]@]host[:port],host[:port],…[?option=…], "
+    "zookeeper://[user[:password]@]host[:port],host[:port],…[/chroot][?option=…]; with TLS "
     "rediss://…, redlock+tls://… and etcd+tls://…";
 const std::string encode_advice =
     "in the store URL an @ comes only before the host: write @ / ? and # in a user name, password "
     "or "
     "option as %40 %2F %3F %23";
 constexpr std::size_t prefix_bytes_max = 256;
+constexpr std::size_t chroot_bytes_max = 256;
 constexpr unsigned connections_max = 64;
 constexpr unsigned spin_us_max = 1000;
 // A majority of more would cost more than it could add.
 constexpr std::size_t nodes_max = 15;
 constexpr unsigned node_timeout_ms_max = 10'000;
+constexpr unsigned tick_ms_max = 60'000;
 constexpr unsigned max_ttl_ms_max = 24 * 3600 * 1000;
 
 auto bad(std::string message) { return fail(errc::invalid_argument, std::move(message)); }
@@ -91,6 +94,22 @@ std::string* tls_option(store_url& url, std::string_view key) {
   return nullptr;
 }
 
+result<void> take_zookeeper_option(store_url& url, std::string_view key, std::string_view value) {
+  if (key == "tick") {
+    return take_number(value, "option tick (milliseconds)", 1, tick_ms_max,
+                       [&](unsigned n) { url.tick = std::chrono::milliseconds{n}; });
+  }
+  if (key == "acl") {
+    if (value != "open" && value != "creator")
+      return bad("the option acl in the store URL is \"open\" or \"creator\"");
+    url.open_to_all = value == "open";
+    return {};
+  }
+  return bad("zookeeper:// has no option \"" + escape(key) +
+             "\": there are tick, acl and password_file; what stands before every lock is the "
+             "chroot: zookeeper://host/chroot");
+}
+
 result<void> take_option(store_url& url, std::string_view key, std::string_view value) {
   if (auto* const into = tls_option(url, key)) {
     if (url.has_tls) return take_path(*into, key, value);
@@ -105,6 +124,7 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
   }
   if (key == "password_file" && url.what != store_url::kind::local)
     return take_path(url.password_file, key, value);
+  if (url.what == store_url::kind::zookeeper) return take_zookeeper_option(url, key, value);
   if (key == "prefix") {
     auto text = decode(value, "prefix");
     if (!text) return fail(std::move(text.error()));
@@ -159,8 +179,8 @@ result<void> take_option(store_url& url, std::string_view key, std::string_view 
       "the store URL has an option \"" + escape(key) +
       "\" that does not exist: there are prefix, spin, connections and foreign; password_file, but "
       "not for local:; db for unix:; ca, cert, key and server_name with TLS; and prefix, spin, "
-      "password_file, node_timeout, max_ttl and epoch for redlock://; and prefix and password_file "
-      "for etcd://");
+      "password_file, node_timeout, max_ttl and epoch for redlock://; prefix and password_file "
+      "for etcd://; and tick, acl and password_file for zookeeper://");
 }
 
 result<void> take_options(store_url& url, std::string_view query) {
@@ -174,6 +194,12 @@ result<void> take_options(store_url& url, std::string_view query) {
       return bad("options in the store URL are written option=value");
     }
     if (auto ok = take_option(url, one.substr(0, equals), one.substr(equals + 1)); !ok) return ok;
+  }
+  if (url.what == store_url::kind::zookeeper && url.user.empty() &&
+      (url.has_password || !url.password_file.empty() || url.open_to_all == false)) {
+    return bad(
+        "the store URL names no user for ZooKeeper, which has no default one: write "
+        "user:password@host");
   }
   if (!url.user.empty() && !url.has_password && url.password_file.empty()) {
     return bad(
@@ -234,7 +260,9 @@ result<void> take_host(store_url& url, std::string_view text) {
 
 // One host after the other, each as redis:// takes it.
 result<void> take_nodes(store_url& url, std::string_view text) {
-  const std::string scheme = url.what == store_url::kind::etcd ? "etcd://" : "redlock://";
+  const std::string scheme = url.what == store_url::kind::etcd        ? "etcd://"
+                             : url.what == store_url::kind::zookeeper ? "zookeeper://"
+                                                                      : "redlock://";
   while (!text.empty()) {
     const auto comma = text.find(',');
     store_url one;
@@ -258,6 +286,18 @@ result<void> take_nodes(store_url& url, std::string_view text) {
   return {};
 }
 
+result<void> take_chroot(store_url& url, std::string_view text) {
+  auto path = decode(text, "chroot");
+  if (!path) return fail(std::move(path.error()));
+  const bool odd = path->find("//") != std::string::npos || path->find("/.") != std::string::npos ||
+                   path->find('\0') != std::string::npos || path->starts_with("/zookeeper");
+  if (path->ends_with('/') || odd || path->size() > chroot_bytes_max) {
+    return bad("the chroot in the store URL is a path of ZooKeeper nodes, as /locks/production");
+  }
+  url.path = std::move(*path);
+  return {};
+}
+
 result<void> parse_tcp(store_url& url, std::string_view rest) {
   const auto slash = rest.find('/');
   if (slash != std::string_view::npos && rest.find('@', slash) != std::string_view::npos) {
@@ -274,6 +314,7 @@ result<void> parse_tcp(store_url& url, std::string_view rest) {
   if (url.what == store_url::kind::etcd) {
     return bad("etcd:// takes no path: what stands before every key is prefix=TEXT");
   }
+  if (url.what == store_url::kind::zookeeper) return take_chroot(url, rest.substr(slash));
   return take_number(rest.substr(slash + 1), "database", 0, 1'000'000,
                      [&](unsigned n) { url.database = static_cast<int>(n); });
 }
@@ -287,8 +328,8 @@ result<void> parse_unix(store_url& url, std::string_view rest) {
   return {};
 }
 
-constexpr std::array<std::string_view, 5> later_schemes{
-    "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "zookeeper"};
+constexpr std::array<std::string_view, 4> later_schemes{"redis+sentinel", "rediss+sentinel",
+                                                        "redis+cluster", "rediss+cluster"};
 
 // Schemes that are followed by hosts.
 struct host_scheme {
@@ -298,13 +339,14 @@ struct host_scheme {
   std::uint16_t port;
   std::string_view example;
 };
-constexpr std::array<host_scheme, 6> host_schemes{{
+constexpr std::array<host_scheme, 7> host_schemes{{
     {"redis", store_url::kind::tcp, false, 6379, "host[:port]"},
     {"rediss", store_url::kind::tcp, true, 6379, "host[:port]"},
     {"redlock", store_url::kind::redlock, false, 6379, "host1,host2,…"},
     {"redlock+tls", store_url::kind::redlock, true, 6379, "host1,host2,…"},
     {"etcd", store_url::kind::etcd, false, 2379, "host1,host2,…"},
     {"etcd+tls", store_url::kind::etcd, true, 2379, "host1,host2,…"},
+    {"zookeeper", store_url::kind::zookeeper, false, 2181, "host1,host2,…"},
 }};
 
 }  // namespace
@@ -349,6 +391,10 @@ result<store_url> parse_url(std::string_view text) {
       return bad(name + ": is followed by //: " + name + "://" + std::string{known->example});
     }
     ok = parse_tcp(url, rest.substr(2));
+  } else if (scheme == "zookeeper+tls" || scheme == "zookeepers") {
+    return bad(
+        "ZooKeeper's C library has no TLS as Debian builds it: write zookeeper://, and keep the "
+        "servers on a network you trust, or behind a tunnel");
   } else {
     for (const auto later : later_schemes) {
       if (scheme == later) {

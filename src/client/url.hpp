@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +15,10 @@
 namespace holdfast::detail {
 
 struct store_url {
-  enum class kind { memory, local, unix_socket, tcp, redlock, etcd };
+  enum class kind { memory, local, unix_socket, tcp, redlock, etcd, zookeeper };
   kind what{};
   std::string name;  // memory: which
-  std::string path;  // unix:
+  std::string path;  // unix: its socket; zookeeper: the chroot, or empty
   std::string host;
   std::uint16_t port = 6379;
   std::string user;
@@ -31,7 +32,7 @@ struct store_url {
   std::size_t connections = 2;
   bool share_with_foreign = false;
   core::duration spin = std::chrono::microseconds{60};
-  // redlock: and etcd:
+  // redlock:, etcd: and zookeeper:
   struct node {
     std::string host;
     std::uint16_t port = 6379;
@@ -42,6 +43,9 @@ struct store_url {
   unsigned epoch = 1;
   core::duration node_timeout = std::chrono::milliseconds{50};
   core::duration max_ttl = std::chrono::seconds{60};
+  // zookeeper:
+  core::duration tick = std::chrono::seconds{2};
+  std::optional<bool> open_to_all;
 };
 
 // errc::invalid_argument says which part is wrong and what would be right; it never repeats the

@@ -2,10 +2,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/built.hpp"
 #include "support/contract.hpp"
 #include "support/redis_server.hpp"
 #include "support/redlock_nodes.hpp"
 #include "support/session_server.hpp"
+#if HOLDFAST_HAS_ZOOKEEPER
+#include "support/zookeeper_ensemble.hpp"
+#include "support/zookeeper_raw.hpp"
+#endif
 
 namespace holdfast::test {
 
@@ -86,6 +91,29 @@ class redlock_store final : public store_under_test {
   redlock_nodes nodes_;
 };
 
+#if HOLDFAST_HAS_ZOOKEEPER
+// One ensemble for all of them: it takes seconds to start.
+zookeeper_ensemble& shared_ensemble() {
+  static zookeeper_ensemble three{3};
+  return three;
+}
+
+class zookeeper_store final : public store_under_test {
+ public:
+  // The next test has the same servers.
+  ~zookeeper_store() override { ensemble_.resume_all(); }
+  std::string url() const override { return ensemble_.url(chroot_); }
+  void lose(const std::string& name) override {
+    raw_zookeeper{ensemble_.hosts()}.remove_all(chroot_ + "/" + name);
+  }
+  void reachable(bool on) override { on ? ensemble_.resume_all() : ensemble_.pause_all(); }
+
+ private:
+  zookeeper_ensemble& ensemble_ = shared_ensemble();
+  const std::string chroot_ = fresh_chroot();
+};
+#endif
+
 template <class Store, class... Arguments>
 std::unique_ptr<store_under_test> made(Arguments... arguments) {
   return std::make_unique<Store>(arguments...);
@@ -94,14 +122,17 @@ std::unique_ptr<store_under_test> made(Arguments... arguments) {
 }  // namespace
 
 const std::vector<store_entry>& stores_under_test() {
-  static const std::vector<store_entry> all{
-      {"Memory", false, false, true, true, [] { return made<memory_store>(); }},
-      {"Redis", true, true, true, true, [] { return made<redis_store>(false); }},
-      {"RedisTcp", true, true, true, false, [] { return made<redis_store>(true); }},
-      {"RedisTls", true, true, true, false, [] { return made<redis_tls_store>(); }},
-      {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
-      {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
-      {"Session", true, true, false, true, [] { return made<session_store>(); }},
+  static const std::vector<store_entry> all {
+    {"Memory", false, false, true, true, [] { return made<memory_store>(); }},
+        {"Redis", true, true, true, true, [] { return made<redis_store>(false); }},
+        {"RedisTcp", true, true, true, false, [] { return made<redis_store>(true); }},
+        {"RedisTls", true, true, true, false, [] { return made<redis_tls_store>(); }},
+        {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
+        {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
+#if HOLDFAST_HAS_ZOOKEEPER
+        {"Zookeeper", true, true, false, true, [] { return made<zookeeper_store>(); }, true},
+#endif
+        {"Session", true, true, false, true, [] { return made<session_store>(); }},
   };
   return all;
 }

@@ -83,5 +83,7 @@ struct result {
 [[nodiscard]] std::vector<bench_case> share_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> at_scale_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> redlock_cases(const servers& at);
+// On servers of their own, in Java. None where zookeeper:// is not built.
+[[nodiscard]] std::vector<bench_case> zookeeper_cases();
 
 }  // namespace holdfast::bench

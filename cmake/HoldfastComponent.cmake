@@ -7,8 +7,8 @@
 # (holdfast::etcd, for who wants it found with the program), and as libholdfast_etcd.a for static
 # programs (holdfast::etcd_static). HOLDFAST_WITH_ETCD: ON, OFF, or AUTO, that is if what it NEEDS
 # is there. BUILD_NEEDS: libraries of headers only. PACKAGE: the CMake package that users of the
-# static library need; PC: the same for pkg-config. LIBRARY: where there is no such package, what the
-# linker is told.
+# static library need; PC: the same for pkg-config. LIBRARY: where there is no such package, what
+# the linker is told.
 #
 # Sets holdfast_components, the list of those that are built, in the caller's scope.
 

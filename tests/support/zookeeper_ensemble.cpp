@@ -30,7 +30,7 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-zookeeper_ensemble::zookeeper_ensemble(std::size_t servers) {
+zookeeper_ensemble::zookeeper_ensemble(std::size_t servers, disk with) : disk_{with} {
   // Others may take the free ports before the servers do.
   constexpr int tries = 3;
   for (int attempt = 0; attempt < tries; ++attempt) {
@@ -83,7 +83,9 @@ void zookeeper_ensemble::start(std::size_t i) {
   // Little of everything: there are several, and other tests. Empty containers go every second.
   const std::string command =
       "exec java -Xmx128m -Xss512k -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto "
-      "-Dzookeeper.forceSync=no -Dznode.container.checkIntervalMs=1000 "
+      "-Dzookeeper.forceSync=" +
+      std::string{disk_ == disk::durable ? "yes" : "no"} +
+      " -Dznode.container.checkIntervalMs=1000 "
       "-Dzookeeper.jmx.log4j.disable=true -cp /usr/share/java/zookeeper.jar "
       "org.apache.zookeeper.server.quorum.QuorumPeerMain '" +
       data + "/zoo.cfg' >>'" + data + "/log' 2>&1";

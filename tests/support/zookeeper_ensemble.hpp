@@ -23,7 +23,9 @@ class zookeeper_ensemble {
   static constexpr std::chrono::milliseconds tick{200};
   static constexpr std::chrono::milliseconds session_min = 2 * tick;
 
-  explicit zookeeper_ensemble(std::size_t servers);
+  // quick: the servers do not wait for their disks, which a test never asks to survive.
+  enum class disk : bool { quick, durable };
+  explicit zookeeper_ensemble(std::size_t servers, disk with = disk::quick);
   zookeeper_ensemble(const zookeeper_ensemble&) = delete;
   zookeeper_ensemble& operator=(const zookeeper_ensemble&) = delete;
   ~zookeeper_ensemble();
@@ -60,6 +62,7 @@ class zookeeper_ensemble {
   [[nodiscard]] std::string ask(std::size_t i, const std::string& word) const;
   [[nodiscard]] std::string logs() const;
 
+  const disk disk_;
   temp_dir folder_;
   std::vector<server> servers_;
 };

@@ -140,6 +140,9 @@ stores::component_config component_config_of(const store_url& url) {
   config.has_tls = url.has_tls;
   config.tls = url.tls;
   config.prefix = url.prefix;
+  config.chroot = url.path;
+  config.tick = url.tick;
+  config.open_to_all = url.open_to_all;
   return config;
 }
 
@@ -185,8 +188,10 @@ result<std::unique_ptr<stores::store>> open_store(const store_url& url,
       return stores::redis::make_redis_store(on_unix(url), std::move(background));
     case store_url::kind::redlock:
       return stores::redlock::make_redlock_store(redlock_config_of(url), std::move(background));
-    case store_url::kind::etcd: {
-      const auto found = find_component("etcd");
+    case store_url::kind::etcd:
+    case store_url::kind::zookeeper: {
+      const bool is_etcd = url.what == store_url::kind::etcd;
+      const auto found = find_component(is_etcd ? "etcd" : "zookeeper");
       if (!found) return fail(found.error());
       return (*found)->open(component_config_of(url), std::move(background));
     }

@@ -12,6 +12,10 @@
 #include "support/redlock_nodes.hpp"
 #include "support/sentinel_group.hpp"
 #include "support/session_server.hpp"
+#if HOLDFAST_HAS_ZOOKEEPER
+#include "support/zookeeper_ensemble.hpp"
+#include "support/zookeeper_raw.hpp"
+#endif
 
 namespace holdfast::test {
 
@@ -158,6 +162,29 @@ class sentinel_store final : public store_under_test {
   const std::string prefix_ = fresh_prefix();
 };
 
+#if HOLDFAST_HAS_ZOOKEEPER
+// One ensemble for all of them: it takes seconds to start.
+zookeeper_ensemble& shared_ensemble() {
+  static zookeeper_ensemble three{3};
+  return three;
+}
+
+class zookeeper_store final : public store_under_test {
+ public:
+  // The next test has the same servers.
+  ~zookeeper_store() override { ensemble_.resume_all(); }
+  std::string url() const override { return ensemble_.url(chroot_); }
+  void lose(const std::string& name) override {
+    raw_zookeeper{ensemble_.hosts()}.remove_all(chroot_ + "/" + name);
+  }
+  void reachable(bool on) override { on ? ensemble_.resume_all() : ensemble_.pause_all(); }
+
+ private:
+  zookeeper_ensemble& ensemble_ = shared_ensemble();
+  const std::string chroot_ = fresh_chroot();
+};
+#endif
+
 template <class Store, class... Arguments>
 std::unique_ptr<store_under_test> made(Arguments... arguments) {
   return std::make_unique<Store>(arguments...);
@@ -178,6 +205,9 @@ const std::vector<store_entry>& stores_under_test() {
         {"Session", true, true, false, true, [] { return made<session_store>(); }},
 #if HOLDFAST_HAS_ETCD
         {"Etcd", true, true, false, true, [] { return made<etcd_store>(); }},
+#endif
+#if HOLDFAST_HAS_ZOOKEEPER
+        {"Zookeeper", true, true, false, true, [] { return made<zookeeper_store>(); }, true},
 #endif
   };
   return all;

@@ -44,9 +44,7 @@ class ensemble {
 };
 using shared_ensemble = std::shared_ptr<ensemble>;
 
-std::int64_t now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
+std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 void check(int rc) {
   if (rc != ZOK) throw std::runtime_error{::zerror(rc)};

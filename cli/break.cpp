@@ -57,9 +57,9 @@ bool await_return(client& store, const break_options& options) {
   const fencing_token token{options.token};
   auto left = store.recall_lock(options.target.name, token);
   if (left == std::chrono::milliseconds::max() && !options.margin) {
-    throw error{failure{
-        errc::invalid_argument,
-        "the lock has no TTL, so it would be waited for without end: give --margin"}};
+    throw error{
+        failure{errc::invalid_argument,
+                "the lock has no TTL, so it would be waited for without end: give --margin"}};
   }
   // The clock tells no more than when to give up, and `left` is bounded by the longest TTL else.
   const auto give_up = options.margin ? clock::now() + *options.margin : clock::time_point::max();

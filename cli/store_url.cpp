@@ -40,9 +40,8 @@ constexpr std::array<host_scheme, 11> host_schemes{{{"redis", false},
                                                     {"zookeeper", false}}};
 
 const host_scheme* host_scheme_of(std::string_view name) {
-  const auto* const found =
-      std::find_if(host_schemes.begin(), host_schemes.end(),
-                   [&](const host_scheme& one) { return one.name == name; });
+  const auto* const found = std::find_if(host_schemes.begin(), host_schemes.end(),
+                                         [&](const host_scheme& one) { return one.name == name; });
   return found == host_schemes.end() ? nullptr : found;
 }
 

@@ -33,7 +33,10 @@ _holdfast() {
 
   case $prev in
     --store | --to)
-      mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis:// redis+sentinel:// redlock://' -- "$cur")
+      mapfile -t COMPREPLY < <(
+        compgen -W 'local: unix:/ redis:// redis+sentinel:// redis+cluster:// redlock:// etcd://
+          zookeeper://' -- "$cur"
+      )
       [[ -n ${COMP_TYPE-} ]] && compopt -o nospace 2>/dev/null
       return 0
       ;;

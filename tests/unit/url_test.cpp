@@ -148,7 +148,8 @@ TEST(Url, WhatIsNoUrlIsToldTheForms) {
 }
 
 TEST(Url, ClusterIsNamedBySomeOfItsNodes) {
-  const auto url = good("rediss+cluster://app:pw@a:7001,[::1]/0?prefix=p:&connections=1&ca=/ca.pem");
+  const auto url =
+      good("rediss+cluster://app:pw@a:7001,[::1]/0?prefix=p:&connections=1&ca=/ca.pem");
   EXPECT_EQ(url.what, kind::cluster);
   const std::vector<store_url::node> nodes{{"a", 7001}, {"::1", 6379}};
   EXPECT_EQ(url.nodes, nodes);
@@ -415,8 +416,9 @@ RC_GTEST_PROP(Url, NoPartOfAPasswordIsEverInAMessage, ()) {
   const auto user = *rc::gen::element(""s, "app"s, "%"s);
   const auto rest = *rc::gen::element("db"s, "db:1"s, "db:x"s, "db/x"s, "db?x"s, "db?x=1"s, ""s,
                                       "::1"s, "[::1"s, "a,b"s, "db?spin=x"s, "db?prefix=%"s);
-  const auto scheme = *rc::gen::element("redis://"s, "redis:"s, "rediss://"s, "redis+sentinel://"s,
-                                        "redlock+tls://"s, "zookeeper://"s, "etcd://"s, "x://"s, ""s);
+  const auto scheme =
+      *rc::gen::element("redis://"s, "redis:"s, "rediss://"s, "redis+sentinel://"s,
+                        "redlock+tls://"s, "zookeeper://"s, "etcd://"s, "x://"s, ""s);
   const auto url = parse_url(scheme + user + ":" + password + "@" + rest);
   if (!url) RC_ASSERT(!shows_a_secret(url.error().message));
 }

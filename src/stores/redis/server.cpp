@@ -86,8 +86,7 @@ std::shared_ptr<server_node> server::make_node(const redis_config& config, const
   limits.keeps_changes = config.hears_changes;
   auto made = std::make_shared<server_node>(
       config.make_dialer(where), config.make_dialer(for_renewals(config, where)), where.host,
-      limits,
-      where.in_cluster ? node_inbox_prefix : inbox_prefix,
+      limits, where.in_cluster ? node_inbox_prefix : inbox_prefix,
       server_node::hooks{.calls = std::move(of_calls),
                          .renewals = std::move(shared),
                          .stray = [this](const grant_message& stray) { give_back(stray); },

@@ -32,8 +32,7 @@ handle::config server_of(const component_config& from) {
 
 class zookeeper_store final : public store {
  public:
-  zookeeper_store(const component_config& config,
-                  std::shared_ptr<runtime::background> background)
+  zookeeper_store(const component_config& config, std::shared_ptr<runtime::background> background)
       : in_{std::make_shared<shared>()} {
     in_->at = std::make_shared<connection>(server_of(config), config.tick / 2, background);
     in_->background = std::move(background);

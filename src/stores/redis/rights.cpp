@@ -63,6 +63,7 @@ constexpr std::array rights{
     only_one_server("rpop", "RPOP LIST"),
     only_quorum("zadd", "ZADD ZSET 1 x"),
     only_quorum("zcard", "ZCARD ZSET"),
+    only_quorum("zpopmin", "ZPOPMIN ZSET"),
     only_quorum("zrange", "ZRANGE ZSET 0 0"),
     only_quorum("zrem", "ZREM ZSET x"),
     everywhere("scan", "SCAN 0 COUNT 1", "list of all locks", false),

@@ -25,7 +25,8 @@ _holdfast() {
 
   if ((COMP_CWORD == 1)); then
     mapfile -t COMPREPLY < <(
-      compgen -W 'run lock renew unlock status break local redlock doctor help --help --version' -- "$cur"
+      compgen -W \
+        'run lock renew unlock status break local redlock doctor help --help --version' -- "$cur"
     )
     return 0
   fi

@@ -77,7 +77,7 @@ constexpr std::array rights{
 // Letters that stand for themselves in patterns, and that redis-cli takes as they are.
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view{":._-/{*~&@+="}.find(c) != std::string_view::npos;
+         std::string_view{":._-/{*~&@+=|"}.find(c) != std::string_view::npos;
 }
 
 // As redis-cli takes an argument.

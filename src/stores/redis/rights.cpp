@@ -39,6 +39,7 @@ constexpr std::array rights{
     everywhere("time", "TIME"),
     only_quorum("info", "INFO server"),
     everywhere("get", "GET KEY"),
+    only_one_server("mget", "MGET KEY"),
     everywhere("getrange", "GETRANGE KEY 0 0", "status of a lock", false),
     everywhere("set", "SET KEY x PX 1000"),
     only_one_server("append", "APPEND KEY x", "graceful break", false),

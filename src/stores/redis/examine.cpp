@@ -73,7 +73,12 @@ struct moment {
 class look {
  public:
   look(channel& on, const user_scope& user, core::time_point until, server_facts& to)
-      : on_{on}, user_{user}, until_{until}, to_{to} {}
+      : on_{on},
+        user_{user},
+        until_{until},
+        // What is left must do for the rest.
+        walks_end_{runtime::now() + (until - runtime::now()) / 2},
+        to_{to} {}
 
   // False: the connection has ended, and `trouble` says why.
   [[nodiscard]] bool at_everything() {
@@ -90,9 +95,10 @@ class look {
       return {};
     }
     if ((*answer)->type != reply_kind::error) return std::move(*answer);
-    if (!for_what.empty()) {
-      to_.unseen.push_back(std::string{for_what} + " (" + escape(text_of(**answer).substr(0, 100)) +
-                           ")");
+    const auto note = std::string{for_what} + " (" + escape(text_of(**answer).substr(0, 100)) + ")";
+    auto& noted = to_.unseen;
+    if (!for_what.empty() && std::find(noted.begin(), noted.end(), note) == noted.end()) {
+      noted.push_back(note);
     }
     return {};
   }
@@ -165,7 +171,8 @@ class look {
     return true;
   }
 
-  // Walks keys in steps that stop no server. `at_batch` says whether the connection still works.
+  // Walks keys in steps that stop no server, as far as there is time. `at_batch` says whether the
+  // connection still works.
   template <class AtBatch>
   bool walk(std::string_view pattern, std::size_t most, const std::string& what, AtBatch at_batch) {
     std::string cursor = "0";
@@ -181,18 +188,20 @@ class look {
         keys.emplace_back(text_of(*key));
       seen += keys.size();
       if (!keys.empty() && !at_batch(keys)) return false;
-    } while (cursor != "0" && seen < most);
-    if (cursor != "0") to_.keys->complete = false;
+    } while (cursor != "0" && seen < most && runtime::now() < walks_end_);
+    walked_all_ = cursor == "0";
     return true;
   }
 
   bool at_keys() {
     to_.keys.emplace();
-    return walk(scan_pattern(user_.prefix, "*"), keys_examined_max, "the keys of locks",
-                [&](auto& keys) {
-                  std::erase_if(keys, [](const auto& key) { return key.starts_with("holdfast:"); });
-                  return keys.empty() || at_locks(keys);
-                });
+    const auto pattern = scan_pattern(user_.prefix, "*");
+    const bool alive = walk(pattern, keys_examined_max, "the keys of locks", [&](auto& keys) {
+      std::erase_if(keys, [](const auto& key) { return key.starts_with(reserved_prefix); });
+      return keys.empty() || at_locks(keys);
+    });
+    to_.keys->complete = walked_all_;
+    return alive;
   }
 
   bool at_locks(const std::vector<std::string>& keys) {
@@ -264,8 +273,10 @@ class look {
   channel& on_;
   const user_scope& user_;
   const core::time_point until_;
+  const core::time_point walks_end_;
   server_facts& to_;
   bool alive_ = true;
+  bool walked_all_ = true;
 };
 
 }  // namespace

@@ -187,7 +187,7 @@ void redis_attempt::answer_grant(const core::grant& granted, bool written_by_thi
 }
 
 void redis_attempt::leave() {
-  if (!entry_.empty()) on_.grants.forget(id_);
+  if (!entry_.empty()) forget_grants();
   entry_.clear();
 }
 
@@ -292,6 +292,7 @@ void redis_attempt::woken(std::optional<grant_message> sent) {
 void redis_attempt::granted_or_not(std::optional<core::grant> granted) {
   if (granted) {
     forget_grants();
+    on_.nodes->needed_for(granted->ttl);
     static_cast<void>(follow_unanswered(value_begins(id_, granted->token)));
   }
   const auto done = std::move(woken_);

@@ -39,6 +39,7 @@ constexpr std::array rights{
     everywhere("time", "TIME"),
     only_quorum("info", "INFO server"),
     everywhere("get", "GET KEY"),
+    only_one_server("mget", "MGET KEY"),
     everywhere("getrange", "GETRANGE KEY 0 0", "status of a lock", false),
     everywhere("set", "SET KEY x PX 1000"),
     only_one_server("append", "APPEND KEY x", "graceful break", false),
@@ -63,6 +64,7 @@ constexpr std::array rights{
     only_one_server("rpop", "RPOP LIST"),
     only_quorum("zadd", "ZADD ZSET 1 x"),
     only_quorum("zcard", "ZCARD ZSET"),
+    only_quorum("zpopmin", "ZPOPMIN ZSET"),
     only_quorum("zrange", "ZRANGE ZSET 0 0"),
     only_quorum("zrem", "ZREM ZSET x"),
     everywhere("scan", "SCAN 0 COUNT 1", "list of all locks", false),
@@ -76,7 +78,7 @@ constexpr std::array rights{
 // Letters that stand for themselves in patterns, and that redis-cli takes as they are.
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view{":._-/{*~&@+="}.find(c) != std::string_view::npos;
+         std::string_view{":._-/{*~&@+=|"}.find(c) != std::string_view::npos;
 }
 
 // As redis-cli takes an argument.

@@ -108,12 +108,11 @@ redis_config on_master(const store_url& url) {
   const auto tls = tls_of(url);
   auto finder = std::make_shared<stores::redis::master_finder>(
       deployment_of(url), [url, tls](const core::server_address& to) {
-        auto where = tcp_endpoint(url, to.host, to.port, tls);
-        where.refuse_voters = true;
-        return where;
+        return tcp_endpoint(url, to.host, to.port, tls);
       });
-  config.make_dialer = [finder = std::move(finder)](const stores::redis::endpoint& like) {
-    return stores::redis::make_master_dialer(finder, like.tells_changes);
+  config.server.refuse_voters = true;
+  config.make_dialer = [finder = std::move(finder)](auto terms) {
+    return stores::redis::make_master_dialer(finder, std::move(terms));
   };
   config.promises = stores::redis::promises_of_master();
   return config;

@@ -191,6 +191,30 @@ TEST_F(SentinelFailover, TokensRiseUnderLoadWhileTheMasterIsKilled) {
   EXPECT_EQ(repeated, 0);
 }
 
+// The master lives, and goes on granting to those on its side; to Sentinels it is dead. Made by a
+// rule that denies them their PING.
+TEST_F(SentinelFailover, MasterThatIsCutOffIsLeftAndItsTokensAreOvertaken) {
+  client c = made();
+  client behind{"redis://127.0.0.1:" + std::to_string(group.server(0).port()),
+                {.lock = {.ttl = 60s}}};
+  lease held = c.mutex("orders").acquire();
+  ASSERT_TRUE(group.await_replicated(0));
+  ASSERT_EQ(group.server(0).command({"ACL", "SETUSER", "default", "-ping"}), "OK");
+  ASSERT_TRUE(group.await_master(1));
+  const lease late = behind.mutex("papers").acquire();
+  ASSERT_EQ(group.role_of(0), "master");
+
+  // The client that listens to Sentinels leaves a master that answers as if nothing had happened.
+  std::optional<lease> next;
+  ASSERT_TRUE(eventually([&] { return (next = c.mutex("papers").try_acquire()).has_value(); }));
+  EXPECT_EQ(group.server(1).command({"EXISTS", "papers"}), "1");
+  ASSERT_TRUE(late.held()) << "two believe that they hold it";
+  EXPECT_GT(next->token(), late.token()) << "and the resource knows which of them is late";
+  EXPECT_TRUE(held.held());
+  EXPECT_TRUE(held.release());
+  EXPECT_EQ(group.server(1).command({"EXISTS", "orders"}), "0");
+}
+
 // ---- what Sentinels say ------------------------------------------------------------------------
 
 TEST_F(SentinelFailover, SentinelThatIsBehindIsNotBelieved) {

@@ -20,29 +20,32 @@ master_finder::~master_finder() {
 }
 
 result<std::unique_ptr<runtime::stream>> master_finder::connect_to(const core::server_address& to,
-                                                                   core::time_point until,
-                                                                   bool tells_changes) {
+                                                                   endpoint terms,
+                                                                   core::time_point until) {
   auto where = at_(to);
-  where.tells_changes = tells_changes;
-  where.wanted = endpoint::role::master;
-  where.keep_in = [this, &to](auto made) { return connections_->keep(std::move(made), to); };
-  return open_connection(where, std::min(until, core::after(runtime::now(), greeting_max)));
+  terms.node = std::move(where.node);
+  terms.connect = std::move(where.connect);
+  terms.host = std::move(where.host);
+  terms.tls = std::move(where.tls);
+  terms.wanted = endpoint::role::master;
+  terms.keep_in = [this, &to](auto made) { return connections_->keep(std::move(made), to); };
+  return open_connection(terms, std::min(until, core::after(runtime::now(), greeting_max)));
 }
 
-result<std::unique_ptr<runtime::stream>> master_finder::connect(core::time_point until,
-                                                                bool tells_changes) {
+result<std::unique_ptr<runtime::stream>> master_finder::connect(const endpoint& terms,
+                                                                core::time_point until) {
   const auto known = connections_->master();
   result<std::unique_ptr<runtime::stream>> over;
   bool is_final = false;
   if (known) {
-    over = connect_to(*known, until, tells_changes);
+    over = connect_to(*known, terms, until);
     is_final = over || !core::is_passing(over.error().code);
   }
   if (!is_final) {
     const auto found = search(until);
     if (!found) return fail(found.error());
     // The same again: what has come of that is all that there is to say.
-    if (known != *found) over = connect_to(*found, until, tells_changes);
+    if (known != *found) over = connect_to(*found, terms, until);
   }
   if (over) start_watching();
   return over;
@@ -93,21 +96,21 @@ namespace {
 
 class master_dialer final : public dialer {
  public:
-  master_dialer(std::shared_ptr<master_finder> by, bool tells_changes)
-      : dialer{by->name()}, finder_{std::move(by)}, tells_changes_{tells_changes} {}
+  master_dialer(std::shared_ptr<master_finder> by, endpoint terms)
+      : dialer{by->name()}, finder_{std::move(by)}, terms_{std::move(terms)} {}
   void dial(core::time_point until, on_connected done) override {
-    done(finder_->connect(until, tells_changes_));
+    done(finder_->connect(terms_, until));
   }
 
  private:
   const std::shared_ptr<master_finder> finder_;
-  const bool tells_changes_;
+  const endpoint terms_;
 };
 
 }  // namespace
 
-std::shared_ptr<dialer> make_master_dialer(std::shared_ptr<master_finder> by, bool tells_changes) {
-  return std::make_shared<master_dialer>(std::move(by), tells_changes);
+std::shared_ptr<dialer> make_master_dialer(std::shared_ptr<master_finder> by, endpoint terms) {
+  return std::make_shared<master_dialer>(std::move(by), std::move(terms));
 }
 
 }  // namespace holdfast::stores::redis

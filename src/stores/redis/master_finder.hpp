@@ -26,7 +26,7 @@ class master_finder {
   // How long all Sentinels, or servers, together may take to say who the master is.
   static constexpr core::duration search_max = std::chrono::seconds{1};
 
-  // `at`: how to reach a server, and log in.
+  // `at`: how to reach a server.
   master_finder(std::unique_ptr<deployment> in,
                 std::function<endpoint(const core::server_address&)> at);
   master_finder(const master_finder&) = delete;
@@ -35,14 +35,14 @@ class master_finder {
 
   [[nodiscard]] const std::string& name() const noexcept { return in_->name(); }
   // Blocks. Asks only if no master is known, or if that one cannot be reached or is none any more.
-  // `tells_changes`: see endpoint.
-  [[nodiscard]] result<std::unique_ptr<runtime::stream>> connect(core::time_point until,
-                                                                 bool tells_changes);
+  // `terms`: how to log in, and what else the connection is to be; not where.
+  [[nodiscard]] result<std::unique_ptr<runtime::stream>> connect(const endpoint& terms,
+                                                                 core::time_point until);
 
  private:
   [[nodiscard]] result<std::unique_ptr<runtime::stream>> connect_to(const core::server_address& to,
-                                                                    core::time_point until,
-                                                                    bool tells_changes);
+                                                                    endpoint terms,
+                                                                    core::time_point until);
   [[nodiscard]] result<core::server_address> search(core::time_point until);
   void start_watching();
   void watch();
@@ -63,6 +63,6 @@ class master_finder {
 };
 
 [[nodiscard]] std::shared_ptr<dialer> make_master_dialer(std::shared_ptr<master_finder> by,
-                                                         bool tells_changes);
+                                                         endpoint terms);
 
 }  // namespace holdfast::stores::redis

@@ -25,9 +25,12 @@ using stores::redis::locks_kept;
 using stores::redis::user_scope;
 
 user_scope scope_of(const store_url& url) {
-  const bool quorum = url.what == store_url::kind::redlock;
-  return {quorum ? locks_kept::on_a_quorum : locks_kept::by_one_server, url.prefix,
-          url.database != 0};
+  user_scope all{.prefix = url.prefix,
+                 .selects_database = url.database != 0,
+                 .awaits_replicas = url.replicas_awaited > 0};
+  if (url.what == store_url::kind::redlock) all.locks = locks_kept::on_a_quorum;
+  if (url.what == store_url::kind::cluster) all.locks = locks_kept::in_a_cluster;
+  return all;
 }
 
 result<store_url> with_servers(std::string_view text) {
@@ -36,36 +39,65 @@ result<store_url> with_servers(std::string_view text) {
   if (url->what == store_url::kind::memory) {
     return fail(errc::unsupported, "memory: has no server that could be looked at");
   }
+  if (url->what == store_url::kind::etcd || url->what == store_url::kind::zookeeper) {
+    return fail(errc::unsupported, url->begins +
+                                       " has no Redis servers, and only those can be looked at: "
+                                       "`holdfast status` says whether locks can be had there");
+  }
   if (auto ok = detail::check_files(*url); !ok) return fail(std::move(ok.error()));
   return url;
 }
 
-core::deployment one_server(const store_url& url, core::time_point until) {
+// Those that are away cost their time once.
+std::vector<core::server_facts> examine_all(const std::vector<stores::redis::endpoint>& servers,
+                                            const user_scope& scope, core::time_point until) {
+  std::vector<core::server_facts> all(servers.size());
+  std::vector<std::jthread> looks;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    looks.emplace_back([&, i] { all[i] = stores::redis::examine(servers[i], scope, until); });
+  }
+  looks.clear();  // joined
+  return all;
+}
+
+core::deployment::form form_of(store_url::kind of_store) {
+  using form = core::deployment::form;
+  switch (of_store) {
+    case store_url::kind::replicas:
+    case store_url::kind::sentinel:
+      return form::replicated;
+    case store_url::kind::cluster:
+      return form::cluster;
+    case store_url::kind::redlock:
+      return form::quorum;
+    default:
+      return form::one_server;
+  }
+}
+
+result<core::deployment> queueing(const store_url& url, core::time_point until) {
+  const auto servers = detail::servers_of(url, until);
+  if (!servers) return fail(servers.error());
   core::deployment what;
-  what.on_this_host = url.what != store_url::kind::tcp;
+  what.is = form_of(url.what);
+  what.on_this_host =
+      url.what == store_url::kind::local || url.what == store_url::kind::unix_socket;
   what.has_prefix = !url.prefix.empty();
-  what.servers.push_back(stores::redis::examine(detail::server_of(url), scope_of(url), until));
+  what.servers = examine_all(*servers, scope_of(url), until);
   return what;
 }
 
 core::deployment quorum(const store_url& url, core::time_point until) {
   const auto config = detail::redlock_config_of(url);
   core::deployment what;
-  what.is = core::deployment::form::quorum;
+  what.is = form_of(url.what);
   what.has_prefix = !url.prefix.empty();
   what.max_ttl = config.max_ttl;
   what.node_timeout = config.node_timeout;
-  what.servers.resize(config.nodes.size());
   std::vector<redlock::node_status> standings;
   {
-    // Those that are away cost their time once.
-    std::vector<std::jthread> looks;
-    looks.emplace_back([&] { standings = stores::redlock::look_at_set(config, until); });
-    const auto scope = scope_of(url);
-    for (std::size_t i = 0; i < config.nodes.size(); ++i) {
-      looks.emplace_back(
-          [&, i] { what.servers[i] = stores::redis::examine(config.nodes[i], scope, until); });
-    }
+    const std::jthread look{[&] { standings = stores::redlock::look_at_set(config, until); }};
+    what.servers = examine_all(config.nodes, scope_of(url), until);
   }
   for (auto& one : what.servers) {
     const auto known = std::find_if(standings.begin(), standings.end(),
@@ -77,9 +109,9 @@ core::deployment quorum(const store_url& url, core::time_point until) {
   return what;
 }
 
-core::deployment deployment_of(const store_url& url, core::time_point until) {
+result<core::deployment> deployment_of(const store_url& url, core::time_point until) {
   if (url.what == store_url::kind::redlock) return quorum(url, until);
-  return one_server(url, until);
+  return queueing(url, until);
 }
 
 }  // namespace
@@ -100,10 +132,11 @@ result<examination> examine(std::string_view text, std::chrono::milliseconds tim
   const auto url = with_servers(text);
   if (!url) return fail(url.error());
   const auto what = deployment_of(*url, core::after(runtime::now(), timeout));
+  if (!what) return fail(what.error());
   examination all;
-  all.servers = what.servers.size();
+  all.servers = what->servers.size();
   const failure* trouble = nullptr;
-  for (const auto& one : what.servers) {
+  for (const auto& one : what->servers) {
     if (!one.trouble) {
       ++all.answered;
     } else if (trouble == nullptr && one.trouble->code != errc::incompatible) {
@@ -111,7 +144,7 @@ result<examination> examine(std::string_view text, std::chrono::milliseconds tim
     }
   }
   if (all.answered == 0 && trouble != nullptr) return fail(*trouble);
-  all.findings = core::diagnose(what);
+  all.findings = core::diagnose(*what);
   return all;
 }
 

@@ -158,11 +158,35 @@ stores::redlock::redlock_config redlock_config_of(const store_url& url) {
   return config;
 }
 
-stores::redis::endpoint server_of(const store_url& url) {
-  if (url.what == store_url::kind::local) {
-    return stores::local::with_local_server(common(url)).server;
+result<std::vector<stores::redis::endpoint>> servers_of(const store_url& url,
+                                                        core::time_point until) {
+  using endpoints_t = std::vector<stores::redis::endpoint>;
+  switch (url.what) {
+    case store_url::kind::local:
+      return endpoints_t{stores::local::with_local_server(common(url)).server};
+    case store_url::kind::unix_socket:
+      return endpoints_t{on_unix(url).server};
+    case store_url::kind::cluster: {
+      auto all = endpoints(url);
+      for (auto& one : all)
+        one.in_cluster = true;
+      return all;
+    }
+    case store_url::kind::replicas:
+    case store_url::kind::sentinel: {
+      const auto master = deployment_of(url)->find_master(until);
+      if (!master) return fail(master.error());
+      return endpoints_t{tcp_endpoint(url, master->host, master->port, tls_of(url))};
+    }
+    case store_url::kind::tcp:
+      return endpoints_t{on_tcp(url).server};
+    case store_url::kind::memory:
+    case store_url::kind::redlock:
+    case store_url::kind::etcd:
+    case store_url::kind::zookeeper:
+      break;
   }
-  return url.what == store_url::kind::unix_socket ? on_unix(url).server : on_tcp(url).server;
+  return fail(errc::unsupported, url.begins + " has no Redis server");
 }
 
 result<void> check_files(const store_url& url) {

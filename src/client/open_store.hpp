@@ -17,8 +17,11 @@ namespace holdfast::detail {
 [[nodiscard]] result<std::unique_ptr<stores::store>> open_store(
     const store_url& url, std::shared_ptr<runtime::background> background);
 
-// The server of a URL that names one; starts that of `local:` with the first connection.
-[[nodiscard]] stores::redis::endpoint server_of(const store_url& url);
+// Redis servers that keep the locks of a URL, but for redlock://: the one that it names, the master
+// that is found by it, or nodes of a cluster, those that it names. Starts that of `local:` with the
+// first connection; blocks while a master is looked for.
+[[nodiscard]] result<std::vector<stores::redis::endpoint>> servers_of(const store_url& url,
+                                                                      core::time_point until);
 
 // For what is done to the nodes of a set, without a client.
 [[nodiscard]] stores::redlock::redlock_config redlock_config_of(const store_url& url);

@@ -70,7 +70,8 @@ struct server_facts {
 };
 
 struct deployment {
-  enum class form { one_server, quorum };
+  // replicated: one master, of which the servers are the facts. cluster: its nodes, or some.
+  enum class form { one_server, replicated, cluster, quorum };
   form is = form::one_server;
   bool on_this_host = false;  // a host that crashes takes all users of its locks with it
   bool has_prefix = false;

@@ -60,6 +60,8 @@ class doctor {
   }
 
  private:
+  [[nodiscard]] bool is_cluster() const noexcept { return of_.is == deployment::form::cluster; }
+
   void say(severity how, std::string about, const server_facts& of, std::string what,
            std::string voids, std::string advice) {
     found_.push_back(
@@ -67,6 +69,10 @@ class doctor {
   }
 
   void look_at(const server_facts& one) {
+    if (one.is_replica && is_cluster()) {
+      return say(severity::note, "role", one, "is a replica, and was not looked at further",
+                 "its master has the locks", "name all masters to have all of them looked at");
+    }
     look_at_role(one);
     look_at_memory(one);
     if (!is_quorum_) look_at_persistence(one);
@@ -88,23 +94,33 @@ class doctor {
                  "name another server in the URL");
     }
     const bool is_away = why.code == errc::store_unreachable || why.code == errc::outcome_unknown;
-    say(severity::warning, is_away ? "unreachable" : "refused", one, why.message,
-        "it does not vote: so many fewer of the others may fail",
-        is_away ? "bring it back, or replace it with `holdfast redlock move`"
-                : "give all nodes the same user, password and certificates");
+    const auto* const voids = is_quorum_
+                                  ? "it does not vote: so many fewer of the others may fail"
+                                  : "locks of its slots cannot be had, unless it is a replica";
+    const auto* const bring_back = is_quorum_
+                                       ? "bring it back, or replace it with `holdfast redlock move`"
+                                       : "bring it back, or let a replica take over";
+    say(severity::warning, is_away ? "unreachable" : "refused", one, why.message, voids,
+        is_away ? bring_back : "give all nodes the same user, password and certificates");
   }
 
   void look_at_role(const server_facts& one) {
-    if (one.in_cluster) {
+    if (one.in_cluster && !is_cluster()) {
       say(severity::danger, "cluster", one, "is a member of a Redis cluster",
           "it keeps the locks of its own slots only, and a failover to a replica forgets them",
-          "name a server without cluster-enabled");
+          "write redis+cluster://, or name a server without cluster-enabled");
     }
     if (one.is_replica) {
       say(severity::danger, "role", one, "is a replica, so it takes no locks",
           "nothing can be locked", "name the master");
     }
     const auto replicas = one.replicas.value_or(0);
+    const bool has_successors = is_cluster() || of_.is == deployment::form::replicated;
+    if (has_successors && one.replicas && replicas == 0) {
+      return say(severity::warning, "replica", one, "is a master without a replica",
+                 "when it fails nobody can take over, and its locks cannot be had until it is back",
+                 "give it a replica, or find out why the one it had is gone");
+    }
     if (replicas == 0) return;
     const auto has = "has " + std::to_string(replicas) + " replica" + (replicas == 1 ? "" : "s");
     if (is_quorum_) {
@@ -122,7 +138,9 @@ class doctor {
       voids += "; a master that is cut off from its replicas goes on granting";
       advice += "; set min-replicas-to-write 1 and min-replicas-max-lag 10";
     }
-    say(severity::warning, "replica", one, has, std::move(voids), std::move(advice));
+    const bool is_known = has_successors && one.wants_replicas;
+    say(is_known ? severity::note : severity::warning, "replica", one, has, std::move(voids),
+        std::move(advice));
   }
 
   void look_at_memory(const server_facts& one) {

@@ -10,6 +10,7 @@
 #include <holdfast/holdfast.hpp>
 
 #include "support/etcd_cluster.hpp"
+#include "support/fresh_prefix.hpp"
 #include "support/raw_redis.hpp"
 #include "support/watch.hpp"
 

@@ -128,7 +128,7 @@ result<void> login::greet(channel& fresh, core::time_point until) const {
     if (is_error(**answer)) return fail(translate_error(text_of(**answer), where_.node));
   }
   if (may_tell) {
-    if (auto ok = watch_keys(fresh, until); !ok) return ok;
+    if (auto told = watch_keys(fresh, until); !told) return told;
   }
   return where_.refuse_voters ? check_no_voter(fresh, until) : result<void>{};
 }

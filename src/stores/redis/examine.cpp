@@ -26,6 +26,7 @@ constexpr int times_asked = 11;  // an odd number has a middle
 constexpr core::duration pause_between_times = std::chrono::milliseconds{100};
 // One part in so many: client_options::clock_drift_per_mille, unless it is set otherwise.
 constexpr int drift_of_clocks = 100;
+constexpr std::size_t refusal_shown_max = 100;
 // Elements of what inspect.lua says of one key.
 constexpr std::size_t elements_of_a_key = 4;
 // What clocks may differ by and still be read alike, beside the round trip.
@@ -187,9 +188,20 @@ class look {
       for (const auto* key : elements_of(*fields[1]))
         keys.emplace_back(text_of(*key));
       seen += keys.size();
-      if (!keys.empty() && !at_batch(keys)) return false;
+      if (!keys.empty() && !in_batches(keys, at_batch)) return false;
     } while (cursor != "0" && seen < most && runtime::now() < walks_end_);
     walked_all_ = cursor == "0";
+    return true;
+  }
+
+  // Of a cluster one by one: keys of several slots may not travel together.
+  template <class AtBatch>
+  bool in_batches(std::vector<std::string>& keys, AtBatch at_batch) {
+    if (!to_.in_cluster) return at_batch(keys);
+    for (auto& key : keys) {
+      std::vector<std::string> one{std::move(key)};
+      if (!at_batch(one)) return false;
+    }
     return true;
   }
 

@@ -12,19 +12,29 @@ namespace holdfast::stores::redis {
 namespace {
 
 constexpr std::string_view waking = "message to a waiter: those who wait ask again and again";
+constexpr std::string_view wait = "wait";
 constexpr std::string_view no_sha = "0000000000000000000000000000000000000000";
 
-constexpr right only_one_server(std::string_view command, std::string_view probe,
-                                std::string_view used_for = "locking", bool essential = true) {
-  return {command, probe, true, false, used_for, essential};
+constexpr unsigned bit(locks_kept where) { return 1U << static_cast<unsigned>(where); }
+constexpr unsigned quorum = bit(locks_kept::on_a_quorum);
+constexpr unsigned cluster_nodes = bit(locks_kept::in_a_cluster);
+constexpr unsigned with_queues = bit(locks_kept::by_one_server) | cluster_nodes;
+
+constexpr right off_quorum(std::string_view command, std::string_view probe,
+                           std::string_view used_for = "locking", bool essential = true) {
+  return {command, probe, with_queues, used_for, essential};
+}
+constexpr right only_cluster(std::string_view command, std::string_view probe,
+                             std::string_view used_for = "locking", bool essential = true) {
+  return {command, probe, cluster_nodes, used_for, essential};
 }
 constexpr right only_quorum(std::string_view command, std::string_view probe,
                             std::string_view used_for = "locking", bool essential = true) {
-  return {command, probe, false, true, used_for, essential};
+  return {command, probe, quorum, used_for, essential};
 }
 constexpr right everywhere(std::string_view command, std::string_view probe,
                            std::string_view used_for = "locking", bool essential = true) {
-  return {command, probe, true, true, used_for, essential};
+  return {command, probe, quorum | with_queues, used_for, essential};
 }
 
 // What scripts call, they call for the user. SUBSCRIBE and what follows it come last: a connection
@@ -35,33 +45,37 @@ constexpr std::array rights{
     everywhere("eval", "EVAL return 0"),
     everywhere("evalsha", "EVALSHA SHA"),
     only_quorum("script|load", "SCRIPT LOAD return"),
+    only_cluster("cluster|slots", "CLUSTER SLOTS"),
+    only_cluster("cluster|info", "CLUSTER INFO", "way to tell a node that is cut off", false),
+    only_cluster("asking", "ASKING", "lock whose slot is being moved", false),
+    only_cluster("pubsub|numsub", "PUBSUB NUMSUB CHANNEL", waking, false),
+    off_quorum(wait, "WAIT 0 1", "acknowledgement by replicas, which replicas= asks for"),
     everywhere("ping", "PING"),
     everywhere("time", "TIME"),
     only_quorum("info", "INFO server"),
     everywhere("get", "GET KEY"),
-    only_one_server("mget", "MGET KEY"),
+    off_quorum("mget", "MGET KEY"),
     everywhere("getrange", "GETRANGE KEY 0 0", "status of a lock", false),
     everywhere("set", "SET KEY x PX 1000"),
-    only_one_server("append", "APPEND KEY x", "graceful break", false),
-    only_one_server("exists", "EXISTS KEY"),
+    off_quorum("append", "APPEND KEY x", "graceful break", false),
+    off_quorum("exists", "EXISTS KEY"),
     everywhere("pexpire", "PEXPIRE KEY 1000"),
-    only_one_server("persist", "PERSIST KEY", "resizing of a semaphore", false),
+    off_quorum("persist", "PERSIST KEY", "resizing of a semaphore", false),
     everywhere("pttl", "PTTL KEY"),
-    only_one_server("incr", "INCR COUNT", "token counted on a key that others count as well",
-                    false),
+    off_quorum("incr", "INCR COUNT", "token counted on a key that others count as well", false),
     everywhere("hget", "HGET HASH f"),
     everywhere("hmget", "HMGET HASH f"),
     everywhere("hset", "HSET HASH f 1"),
     everywhere("hdel", "HDEL HASH f"),
-    only_one_server("hexists", "HEXISTS HASH f"),
+    off_quorum("hexists", "HEXISTS HASH f"),
     everywhere("hgetall", "HGETALL HASH", "lock that several may hold", false),
-    only_one_server("lindex", "LINDEX LIST 0"),
-    only_one_server("llen", "LLEN LIST", "status of a lock", false),
-    only_one_server("lrange", "LRANGE LIST 0 0", "status of a lock", false),
-    only_one_server("rpush", "RPUSH LIST x"),
-    only_one_server("lrem", "LREM LIST 1 y"),
-    only_one_server("lpop", "LPOP LIST"),
-    only_one_server("rpop", "RPOP LIST"),
+    off_quorum("lindex", "LINDEX LIST 0"),
+    off_quorum("llen", "LLEN LIST", "status of a lock", false),
+    off_quorum("lrange", "LRANGE LIST 0 0", "status of a lock", false),
+    off_quorum("rpush", "RPUSH LIST x"),
+    off_quorum("lrem", "LREM LIST 1 y"),
+    off_quorum("lpop", "LPOP LIST"),
+    off_quorum("rpop", "RPOP LIST"),
     only_quorum("zadd", "ZADD ZSET 1 x"),
     only_quorum("zcard", "ZCARD ZSET"),
     only_quorum("zpopmin", "ZPOPMIN ZSET"),
@@ -69,11 +83,15 @@ constexpr std::array rights{
     only_quorum("zrem", "ZREM ZSET x"),
     everywhere("scan", "SCAN 0 COUNT 1", "list of all locks", false),
     everywhere("publish", "PUBLISH CHANNEL x", waking, false),
-    only_one_server("client|tracking", "CLIENT TRACKING OFF",
-                    "word of a loss before the next renewal", false),
+    off_quorum("client|tracking", "CLIENT TRACKING OFF", "word of a loss before the next renewal",
+               false),
     everywhere("subscribe", "SUBSCRIBE CHANNEL", waking, false),
-    only_one_server("unsubscribe", "UNSUBSCRIBE CHANNEL", "end to listening to old latches", false),
+    off_quorum("unsubscribe", "UNSUBSCRIBE CHANNEL", "end to listening to old latches", false),
 };
+
+bool is_needed(const right& one, const user_scope& of) {
+  return (one.needed & bit(of.locks)) != 0 && (one.command != wait || of.awaits_replicas);
+}
 
 // Letters that stand for themselves in patterns, and that redis-cli takes as they are.
 bool is_plain(char c) {
@@ -129,13 +147,14 @@ std::string probe_of(const right& one, const probe_names& names) {
   return text.bytes();
 }
 
-std::string clean_up(const probe_names& names) {
+// One by one: in a cluster a prefix may have them in different slots.
+void clean_up(channel& on, const probe_names& names) {
   constexpr std::size_t keys = 5;
-  command gone{1 + keys};
-  gone.arg("DEL");
-  for (std::size_t i = 0; i < keys; ++i)
-    gone.arg(names[i].second);
-  return gone.bytes();
+  for (std::size_t i = 0; i < keys; ++i) {
+    command gone{2};
+    gone.arg("DEL").arg(names[i].second);
+    static_cast<void>(on.post(gone.bytes(), nullptr));
+  }
 }
 
 // Empty: it is allowed, whatever came of it.
@@ -179,8 +198,7 @@ std::vector<std::string> rule_elements(const user_scope& of) {
   all.push_back("~" + scan_pattern(of.prefix, "*"));
   all.emplace_back("&holdfast:*");
   for (const auto& one : rights) {
-    const bool wanted = of.locks == locks_kept::on_a_quorum ? one.for_quorum : one.for_one_server;
-    if (wanted) all.push_back("+" + std::string{one.command});
+    if (is_needed(one, of)) all.push_back("+" + std::string{one.command});
   }
   if (of.selects_database) all.emplace_back("+select");
   return all;
@@ -197,19 +215,18 @@ result<std::vector<core::server_facts::missing_right>> missing_rights(channel& o
                                                                       const user_scope& of,
                                                                       core::time_point until) {
   const auto fresh = std::string{runtime::fresh_owner().text()};
-  const auto key = [&](std::string_view kind) {
-    return of.prefix + "holdfast-doctor:" + fresh + ":" + std::string{kind};
-  };
+  // In a cluster all in one slot, unless the prefix says otherwise.
   const auto helper = std::string{reserved_prefix} + "doctor}:" + fresh;
+  const auto key = [&](std::string_view kind) {
+    return of.prefix + "holdfast-doctor:{doctor}:" + fresh + ":" + std::string{kind};
+  };
   const probe_names names{{"KEY", key("key")},         {"COUNT", key("count")},
                           {"HASH", helper + ":hash"},  {"LIST", helper + ":list"},
                           {"ZSET", helper + ":zset"},  {"CHANNEL", "holdfast:doctor:" + fresh},
                           {"SHA", std::string{no_sha}}};
   std::vector<const right*> tried;
   for (const auto& one : rights) {
-    if (of.locks == locks_kept::on_a_quorum ? one.for_quorum : one.for_one_server) {
-      tried.push_back(&one);
-    }
+    if (is_needed(one, of)) tried.push_back(&one);
   }
   std::vector<std::string> said(tried.size());
   const auto first = on.call(probe_of(*tried.front(), names), until, true);
@@ -218,13 +235,15 @@ result<std::vector<core::server_facts::missing_right>> missing_rights(channel& o
   if (said.front().empty()) {
     // The others all at once: a server may be far away.
     for (std::size_t i = 1; i < tried.size(); ++i) {
-      if (tried[i]->command == "publish") static_cast<void>(on.post(clean_up(names), nullptr));
+      if (tried[i]->command == "publish") clean_up(on, names);
       const auto sent = on.post(probe_of(*tried[i], names), [&text = said[i]](const auto& answer) {
         if (answer && *answer) text = said_by(**answer);
       });
       if (sent == 0) return fail(errc::store_unreachable, "the connection has ended");
     }
-    const auto last = on.call(clean_up(names), until, true);
+    clean_up(on, names);
+    // Replies come in order: with this one, all before it have.
+    const auto last = on.call(probe_of(*tried.front(), names), until, true);
     if (!last) return fail(last.error());
   }
   return what_is_missing(tried, said);

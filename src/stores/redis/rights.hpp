@@ -13,15 +13,14 @@
 namespace holdfast::stores::redis {
 
 // Which locks the server keeps.
-enum class locks_kept { by_one_server, on_a_quorum };
+enum class locks_kept { by_one_server, in_a_cluster, on_a_quorum };
 
 struct right {
   std::string_view command;  // as access rules call it
   // A command that needs it and does no harm. In place of KEY, HASH, LIST, ZSET and CHANNEL stand
   // names of our own.
   std::string_view probe;
-  bool for_one_server = true;
-  bool for_quorum = true;
+  unsigned needed;  // where: one bit for each of locks_kept
   // What there is not without it. Essential: no locks at all.
   std::string_view used_for = "locking";
   bool essential = true;
@@ -32,6 +31,7 @@ struct user_scope {
   locks_kept locks = locks_kept::by_one_server;
   std::string prefix{};
   bool selects_database = false;
+  bool awaits_replicas = false;
 };
 
 // The elements of the rule: patterns of keys and channels, and commands.

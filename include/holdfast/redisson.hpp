@@ -15,6 +15,7 @@
 #include <holdfast/options.hpp>
 #include <holdfast/recursive_mutex.hpp>
 #include <holdfast/redisson/counters.hpp>
+#include <holdfast/redisson/leasing.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>
 
@@ -43,36 +44,12 @@ namespace holdfast::redisson {
 //   the other with errc::wrong_type.
 //
 // The default TTL of 30 s, renewed at a third, is Redisson's watchdog.
-class HOLDFAST_API rlock {
+class HOLDFAST_API rlock : public leasing {
  public:
   // With the client's own lock options, or these. Throws errc::invalid_argument or
   // errc::unsupported.
   rlock(client& on, std::string_view name);
   rlock(client& on, std::string_view name, const lock_options& options);
-
-  [[nodiscard]] const std::string& name() const noexcept { return lock_.name(); }
-
-  // --- leases, as holdfast::mutex has them -----------------------------------------------------
-  // A lease is an owner of its own: a thread that holds one and asks for another waits for itself.
-  [[nodiscard]] std::optional<lease> try_acquire(const std::stop_token& stop = {}) {
-    return lock_.try_acquire(stop);
-  }
-  [[nodiscard]] std::optional<lease> try_acquire(any_nanoseconds wait,
-                                                 const std::stop_token& stop = {}) {
-    return lock_.try_acquire(wait, stop);
-  }
-  [[nodiscard]] lease acquire(const std::stop_token& stop = {}) { return lock_.acquire(stop); }
-  [[nodiscard]] lease acquire(any_nanoseconds wait, const std::stop_token& stop = {}) {
-    return lock_.acquire(wait, stop);
-  }
-  [[nodiscard]] result<lease> acquire_result(const std::stop_token& stop = {}) {
-    return lock_.acquire_result(stop);
-  }
-  [[nodiscard]] result<lease> acquire_result(any_nanoseconds wait,
-                                             const std::stop_token& stop = {}) {
-    return lock_.acquire_result(wait, stop);
-  }
-  [[nodiscard]] lease adopt(const lease_ticket& ticket) { return lock_.adopt(ticket); }
 
   // --- std TimedLockable, re-entrant -----------------------------------------------------------
   // A thread that holds the lock has it once more, without asking the server. If what it held was
@@ -109,7 +86,6 @@ class HOLDFAST_API rlock {
   rlock(client& on, std::string_view name, const lock_options& options, kind of);
 
  private:
-  mutex lock_;
   recursive_mutex again_;
 };
 
@@ -126,43 +102,21 @@ class HOLDFAST_API rfenced_lock : public rlock {
   rfenced_lock(client& on, std::string_view name, const lock_options& options);
 };
 
-// The semaphore that Java's `redisson.getPermitExpirableSemaphore(name)` is. A permit is a lease:
-// it is renewed, its loss is told, and that of a holder that is gone is to be had again after its
-// TTL. Waiting is as with rlock: no queue, and a release on either side wakes waiters on the other.
+// The semaphore that Java's `redisson.getPermitExpirableSemaphore(name)` is. A permit is a lease,
+// and one is acquired at a time; lease.token() is 0. It is renewed, its loss is told, and that of a
+// holder that is gone is to be had again after its TTL. Waiting is as with rlock: no queue, and a
+// release on either side wakes waiters on the other.
 //
 // Permits end by wall clocks: Java's by those of its processes, ours by the server's. A Java
 // process whose clock is ahead of the server's by a TTL takes permits from their holders, who are
 // told.
-class HOLDFAST_API rpermit_expirable_semaphore {
+class HOLDFAST_API rpermit_expirable_semaphore : public leasing {
  public:
   // `permits`: how many there are to be, if neither Java's trySetPermits() nor another has said so
   // before; zero: leave that to them, and wait until they have.
   rpermit_expirable_semaphore(client& on, std::string_view name, std::uint32_t permits = 0);
   rpermit_expirable_semaphore(client& on, std::string_view name, std::uint32_t permits,
                               const lock_options& options);
-
-  [[nodiscard]] const std::string& name() const noexcept { return lock_.name(); }
-
-  // One permit; as the members of holdfast::mutex. lease.token() is 0.
-  [[nodiscard]] std::optional<lease> try_acquire(const std::stop_token& stop = {}) {
-    return lock_.try_acquire(stop);
-  }
-  [[nodiscard]] std::optional<lease> try_acquire(any_nanoseconds wait,
-                                                 const std::stop_token& stop = {}) {
-    return lock_.try_acquire(wait, stop);
-  }
-  [[nodiscard]] lease acquire(const std::stop_token& stop = {}) { return lock_.acquire(stop); }
-  [[nodiscard]] lease acquire(any_nanoseconds wait, const std::stop_token& stop = {}) {
-    return lock_.acquire(wait, stop);
-  }
-  [[nodiscard]] result<lease> acquire_result(any_nanoseconds wait,
-                                             const std::stop_token& stop = {}) {
-    return lock_.acquire_result(wait, stop);
-  }
-  [[nodiscard]] lease adopt(const lease_ticket& ticket) { return lock_.adopt(ticket); }
-
- private:
-  mutex lock_;
 };
 
 }  // namespace holdfast::redisson

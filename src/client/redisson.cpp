@@ -62,10 +62,10 @@ bool force_unlock(const mutex& lock) {
 }
 
 rlock::rlock(client& on, std::string_view name, const lock_options& options, kind of)
-    : lock_{open(on, name, options,
-                 {of == kind::plain    ? core::lock_kind::form::redisson
-                  : of == kind::fenced ? core::lock_kind::form::redisson_fenced
-                                       : core::lock_kind::form::redisson_fair})},
+    : leasing{open(on, name, options,
+                   {of == kind::plain    ? core::lock_kind::form::redisson
+                    : of == kind::fenced ? core::lock_kind::form::redisson_fenced
+                                         : core::lock_kind::form::redisson_fair})},
       again_{client_access::make_recursive(lock_)} {}
 
 rlock::rlock(client& on, std::string_view name)
@@ -93,7 +93,7 @@ rpermit_expirable_semaphore::rpermit_expirable_semaphore(client& on, std::string
 rpermit_expirable_semaphore::rpermit_expirable_semaphore(client& on, std::string_view name,
                                                          std::uint32_t permits,
                                                          const lock_options& options)
-    : lock_{open(on, name, options, {core::lock_kind::form::redisson_permits, permits})} {}
+    : leasing{open(on, name, options, {core::lock_kind::form::redisson_permits, permits})} {}
 
 lock_status rlock::status() { return status_of(lock_); }
 bool rlock::force_unlock() { return redisson::force_unlock(lock_); }

@@ -13,6 +13,7 @@
 #include <holdfast/lease.hpp>
 #include <holdfast/mutex.hpp>
 #include <holdfast/options.hpp>
+#include <holdfast/redisson/leasing.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/status.hpp>
 
@@ -20,33 +21,9 @@ namespace holdfast::redisson {
 
 // One side of an rread_write_lock, with the members of rlock: Java's readLock() or writeLock().
 // Thread-safe, cheap to copy. Keeps its client alive.
-class HOLDFAST_API rread_write_side {
+class HOLDFAST_API rread_write_side : public leasing {
  public:
-  [[nodiscard]] const std::string& name() const noexcept { return lock_.name(); }
-
-  // --- leases, as holdfast::mutex has them: each is an owner of its own --------------------------
-  [[nodiscard]] std::optional<lease> try_acquire(const std::stop_token& stop = {}) {
-    return lock_.try_acquire(stop);
-  }
-  [[nodiscard]] std::optional<lease> try_acquire(any_nanoseconds wait,
-                                                 const std::stop_token& stop = {}) {
-    return lock_.try_acquire(wait, stop);
-  }
-  [[nodiscard]] lease acquire(const std::stop_token& stop = {}) { return lock_.acquire(stop); }
-  [[nodiscard]] lease acquire(any_nanoseconds wait, const std::stop_token& stop = {}) {
-    return lock_.acquire(wait, stop);
-  }
-  [[nodiscard]] result<lease> acquire_result(const std::stop_token& stop = {}) {
-    return lock_.acquire_result(stop);
-  }
-  [[nodiscard]] result<lease> acquire_result(any_nanoseconds wait,
-                                             const std::stop_token& stop = {}) {
-    return lock_.acquire_result(wait, stop);
-  }
-  [[nodiscard]] lease adopt(const lease_ticket& ticket) { return lock_.adopt(ticket); }
-
-  // --- std TimedLockable, re-entrant by thread: what rread_write_lock says of them
-  // ----------------
+  // --- std TimedLockable, re-entrant by thread: what rread_write_lock says of them --------------
   void lock();
   bool try_lock();
   template <class Rep, class Period>
@@ -65,12 +42,11 @@ class HOLDFAST_API rread_write_side {
  private:
   friend class rread_write_lock;
   enum class side { reads, writes };
-  rread_write_side(mutex lock, side which) noexcept : lock_{std::move(lock)}, side_{which} {}
+  rread_write_side(mutex lock, side which) noexcept : leasing{std::move(lock)}, side_{which} {}
   bool try_lock_within(std::chrono::nanoseconds wait);
   [[nodiscard]] bool take_again();
   void put(lease first);
 
-  mutex lock_;
   side side_;
 };
 

@@ -10,23 +10,6 @@ namespace holdfast::stores::memory {
 
 namespace {
 
-std::string_view name_of(core::lock_kind::form what) noexcept {
-  switch (what) {
-    case core::lock_kind::form::exclusive:
-    case core::lock_kind::form::redisson:
-    case core::lock_kind::form::redisson_fenced:
-    case core::lock_kind::form::redisson_permits:
-    case core::lock_kind::form::redisson_rw:
-    case core::lock_kind::form::redisson_fair:
-      break;
-    case core::lock_kind::form::shared:
-      return "a shared_mutex";
-    case core::lock_kind::form::permits:
-      return "a semaphore";
-  }
-  return "a mutex";
-}
-
 lock_status::form form_of(core::lock_kind::form what) noexcept {
   switch (what) {
     case core::lock_kind::form::exclusive:
@@ -42,6 +25,19 @@ lock_status::form form_of(core::lock_kind::form what) noexcept {
       return lock_status::form::semaphore;
   }
   return lock_status::form::mutex;
+}
+
+std::string_view name_of(core::lock_kind::form what) noexcept {
+  switch (form_of(what)) {
+    case lock_status::form::mutex:
+    case lock_status::form::latch:  // nobody holds one
+      break;
+    case lock_status::form::shared_mutex:
+      return "a shared_mutex";
+    case lock_status::form::semaphore:
+      return "a semaphore";
+  }
+  return "a mutex";
 }
 
 template <class All, class Is>

@@ -15,15 +15,10 @@ if answered then
   return tonumber(answered)
 end
 local id = string.sub(ARGV[1], 1, 32)
-local mode, problem = mode_of(lock)
-if not mode then
-  return problem and -1 or 0
-end
-local field = field_of(lock, id)
+local field, hold, mode = find_hold(lock, id)
 if not field then
-  return -1
+  return hold
 end
-local hold = hold_of(lock, field, 1)
 local text = call('GET', hold)
 if text and ARGV[2] ~= '' and string.sub(text, 1, #ARGV[2] + 1) == ARGV[2] .. ';' then
   return -1

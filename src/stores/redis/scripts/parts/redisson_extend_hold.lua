@@ -1,15 +1,10 @@
 -- Extends the hold that an owner of ours has on a read/write lock, and never shortens one. "0": it
 -- is extended; 0: nobody has the lock, or the hold has ended; -1: others have it. And its field.
 local function extend_hold(lock, id, ttl)
-  local mode, problem = mode_of(lock)
-  if not mode then
-    return problem and -1 or 0
-  end
-  local field = field_of(lock, id)
+  local field, hold = find_hold(lock, id)
   if not field then
-    return -1
+    return hold
   end
-  local hold = hold_of(lock, field, 1)
   local left = redis.call('PTTL', hold)
   if left == -2 then
     return 0

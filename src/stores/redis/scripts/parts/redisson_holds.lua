@@ -22,13 +22,19 @@ local function mode_of(lock)
   end
   return mode
 end
--- Under which field this owner of ours has it; nothing: it has not.
-local function field_of(lock, id)
+-- Of this owner of ours: the field under which it has the lock, the key of its hold, and the mode.
+-- If it has not: nothing, and what to answer: 0, nobody has; -1, others have, or it is none.
+local function find_hold(lock, id)
+  local mode, problem = mode_of(lock)
+  if not mode then
+    return nil, problem and -1 or 0
+  end
   for _, field in ipairs({id, id .. ':write'}) do
     if redis.call('HEXISTS', lock, field) == 1 then
-      return field
+      return field, hold_of(lock, field, 1), mode
     end
   end
+  return nil, -1
 end
 -- Of a field: what it says of itself, if it is ours; else the field.
 local function described(lock, field)

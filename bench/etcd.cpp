@@ -7,7 +7,9 @@
 
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include <holdfast/holdfast.hpp>
 

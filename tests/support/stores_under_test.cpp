@@ -204,7 +204,7 @@ const std::vector<store_entry>& stores_under_test() {
         {"Sentinel", true, true, true, false, [] { return made<sentinel_store>(); }},
         {"Session", true, true, false, true, [] { return made<session_store>(); }},
 #if HOLDFAST_HAS_ETCD
-        {"Etcd", true, true, false, true, [] { return made<etcd_store>(); }},
+        {"Etcd", true, true, false, true, [] { return made<etcd_store>(); }, true},
 #endif
 #if HOLDFAST_HAS_ZOOKEEPER
         {"Zookeeper", true, true, false, true, [] { return made<zookeeper_store>(); }, true},

@@ -130,7 +130,7 @@ const std::vector<store_entry>& stores_under_test() {
         {"Redlock3", true, true, false, true, [] { return made<redlock_store>(std::size_t{3}); }},
         {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
 #if HOLDFAST_HAS_ZOOKEEPER
-        {"Zookeeper", true, true, false, true, [] { return made<zookeeper_store>(); }, true},
+        {"Zookeeper", true, true, false, true, [] { return made<zookeeper_store>(); }, true, true},
 #endif
         {"Session", true, true, false, true, [] { return made<session_store>(); }},
   };

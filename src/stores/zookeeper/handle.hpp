@@ -56,7 +56,7 @@ class handle {
     std::string user{};  // of scheme "digest"; empty: none
     std::string password{};
     std::string password_file{};  // read whenever a session is opened
-    bool open_to_all = true;  // nodes may be changed by every client, or by this user only
+    bool open_to_all = true;      // nodes may be changed by every client, or by this user only
   };
   struct events {
     std::function<void(link_state)> on_state{};

@@ -34,7 +34,7 @@ bool is_waiting(waited& one) { return one.wait_for(0s) != std::future_status::re
 
 }  // namespace
 
-CONTRACT_OF_SHARES(SemaphoreLetsInAsManyAsItHasPermits) {
+CONTRACT_OF_PERMITS(SemaphoreLetsInAsManyAsItHasPermits) {
   client a = make_client();
   client b = make_client();
   semaphore slots = a.semaphore("slots", 2);
@@ -47,7 +47,7 @@ CONTRACT_OF_SHARES(SemaphoreLetsInAsManyAsItHasPermits) {
   EXPECT_TRUE(slots.try_acquire());
 }
 
-CONTRACT_OF_SHARES(CapacityIsNeverExceeded) {
+CONTRACT_OF_PERMITS(CapacityIsNeverExceeded) {
   constexpr std::uint32_t permits = 3;
   constexpr int clients = 3;
   constexpr int threads_each = 3;
@@ -84,7 +84,7 @@ CONTRACT_OF_SHARES(CapacityIsNeverExceeded) {
   EXPECT_GT(most, 1U);
 }
 
-CONTRACT_OF_SHARES(OneThatWantsManyIsNotOvertaken) {
+CONTRACT_OF_PERMITS(OneThatWantsManyIsNotOvertaken) {
   client holder = make_client(lock_options{.ttl = long_ttl});
   client many = make_client(lock_options{.ttl = long_ttl});
   client few = make_client(lock_options{.ttl = long_ttl});
@@ -105,7 +105,7 @@ CONTRACT_OF_SHARES(OneThatWantsManyIsNotOvertaken) {
   EXPECT_TRUE(later.get());
 }
 
-CONTRACT_OF_SHARES(WaitersOfASemaphoreAreServedInOrder) {
+CONTRACT_OF_PERMITS(WaitersOfASemaphoreAreServedInOrder) {
   client holder = make_client(lock_options{.ttl = long_ttl});
   auto held = holder.semaphore("slots", 1).acquire();
   std::vector<client> clients;
@@ -129,7 +129,7 @@ CONTRACT_OF_SHARES(WaitersOfASemaphoreAreServedInOrder) {
   }
 }
 
-CONTRACT_OF_SHARES(TimedOutWaitForPermitsLeavesNothingBehind) {
+CONTRACT_OF_PERMITS(TimedOutWaitForPermitsLeavesNothingBehind) {
   client a = make_client(lock_options{.ttl = long_ttl});
   client b = make_client(lock_options{.ttl = long_ttl});
   const auto held = a.semaphore("slots", 2).acquire();
@@ -138,7 +138,7 @@ CONTRACT_OF_SHARES(TimedOutWaitForPermitsLeavesNothingBehind) {
   EXPECT_EQ(a.status("slots").waiting, 0U);
 }
 
-CONTRACT_OF_SHARES(StopTokenEndsAWaitForPermits) {
+CONTRACT_OF_PERMITS(StopTokenEndsAWaitForPermits) {
   client a = make_client(lock_options{.ttl = long_ttl});
   const auto seen = std::make_shared<recorder>();
   client b = make_client(client_options{.lock = {.ttl = long_ttl}, .observer = seen});
@@ -155,7 +155,7 @@ CONTRACT_OF_SHARES(StopTokenEndsAWaitForPermits) {
   EXPECT_EQ(a.status("slots").waiting, 0U);
 }
 
-CONTRACT_OF_SHARES(PermitsAreRenewedWhileHeld) {
+CONTRACT_OF_PERMITS(PermitsAreRenewedWhileHeld) {
   client a = make_client(lock_options{.ttl = kept_ttl});
   client b = make_client(lock_options{.ttl = kept_ttl});
   const auto one = a.semaphore("slots", 2).acquire();
@@ -166,7 +166,7 @@ CONTRACT_OF_SHARES(PermitsAreRenewedWhileHeld) {
 }
 
 // What a waiter was given by another's release carries a short claim: it must become a whole lease.
-CONTRACT_OF_SHARES(PermitsThatWereHandedOverAreRenewed) {
+CONTRACT_OF_PERMITS(PermitsThatWereHandedOverAreRenewed) {
   client a = make_client(lock_options{.ttl = kept_ttl});
   client b = make_client(lock_options{.ttl = kept_ttl});
   auto held = a.semaphore("slots", 1).acquire();
@@ -180,7 +180,7 @@ CONTRACT_OF_SHARES(PermitsThatWereHandedOverAreRenewed) {
   EXPECT_FALSE(a.semaphore("slots", 1).try_acquire());
 }
 
-CONTRACT_OF_SHARES(PermitsOfOneThatIsSilentComeBack) {
+CONTRACT_OF_PERMITS(PermitsOfOneThatIsSilentComeBack) {
   client a = make_client(lock_options{.ttl = long_ttl});
   client b = make_client(lock_options{.ttl = long_ttl});
   const auto stays = a.semaphore("slots", 3).acquire();
@@ -190,7 +190,7 @@ CONTRACT_OF_SHARES(PermitsOfOneThatIsSilentComeBack) {
   EXPECT_FALSE(ends.held());
 }
 
-CONTRACT_OF_SHARES(LossOfAPermitIsTold) {
+CONTRACT_OF_PERMITS(LossOfAPermitIsTold) {
   client a = make_client(lock_options{.ttl = kept_ttl});
   auto held = a.semaphore("slots", 2).acquire();
   watched_token lost{held.lost()};
@@ -199,7 +199,7 @@ CONTRACT_OF_SHARES(LossOfAPermitIsTold) {
   EXPECT_EQ(held.release().error().code, errc::lease_lost);
 }
 
-CONTRACT_OF_SHARES(UsersMustNameTheSameNumberOfPermits) {
+CONTRACT_OF_PERMITS(UsersMustNameTheSameNumberOfPermits) {
   client a = make_client(lock_options{.ttl = long_ttl});
   client b = make_client(lock_options{.ttl = long_ttl});
   {
@@ -216,7 +216,7 @@ CONTRACT_OF_SHARES(UsersMustNameTheSameNumberOfPermits) {
   EXPECT_TRUE(b.semaphore("slots", 5).try_acquire(5, patience)) << "not in use";
 }
 
-CONTRACT_OF_SHARES(MorePermitsThanThereAreAreRefused) {
+CONTRACT_OF_PERMITS(MorePermitsThanThereAreAreRefused) {
   client a = make_client();
   semaphore slots = a.semaphore("slots", 2);
   EXPECT_EQ(thrown_by([&] { (void)slots.try_acquire(3); }), errc::invalid_argument);
@@ -227,7 +227,7 @@ CONTRACT_OF_SHARES(MorePermitsThanThereAreAreRefused) {
   EXPECT_TRUE(slots.try_acquire(2));
 }
 
-CONTRACT_OF_SHARES(GrowingServesWaitersAtOnce) {
+CONTRACT_OF_PERMITS(GrowingServesWaitersAtOnce) {
   client a = make_client(lock_options{.ttl = long_ttl});
   client b = make_client(lock_options{.ttl = long_ttl});
   client c = make_client(lock_options{.ttl = long_ttl});
@@ -246,7 +246,7 @@ CONTRACT_OF_SHARES(GrowingServesWaitersAtOnce) {
   EXPECT_FALSE(slots.try_acquire());
 }
 
-CONTRACT_OF_SHARES(ShrinkingLetsHoldersFinish) {
+CONTRACT_OF_PERMITS(ShrinkingLetsHoldersFinish) {
   client a = make_client(lock_options{.ttl = long_ttl});
   semaphore slots = a.semaphore("slots", 3);
   auto one = slots.acquire();
@@ -261,7 +261,7 @@ CONTRACT_OF_SHARES(ShrinkingLetsHoldersFinish) {
 }
 
 // It stays when nobody holds a permit, and wins over what its users name.
-CONTRACT_OF_SHARES(SizeThatWasSetStays) {
+CONTRACT_OF_PERMITS(SizeThatWasSetStays) {
   client a = make_client(lock_options{.ttl = long_ttl});
   client b = make_client(lock_options{.ttl = long_ttl});
   a.semaphore("slots", 1).resize(2);
@@ -278,7 +278,7 @@ CONTRACT_OF_SHARES(SizeThatWasSetStays) {
 }
 
 // One that waits for more than there is by now would hold back all behind it, for ever.
-CONTRACT_OF_SHARES(ShrinkingBelowWhatAWaiterWantsFailsIt) {
+CONTRACT_OF_PERMITS(ShrinkingBelowWhatAWaiterWantsFailsIt) {
   client a = make_client(lock_options{.ttl = long_ttl});
   client b = make_client(lock_options{.ttl = long_ttl});
   client c = make_client(lock_options{.ttl = long_ttl});
@@ -296,7 +296,7 @@ CONTRACT_OF_SHARES(ShrinkingBelowWhatAWaiterWantsFailsIt) {
   EXPECT_TRUE(behind.get());
 }
 
-CONTRACT_OF_SHARES(StatusShowsHowManyPermitsAreInUse) {
+CONTRACT_OF_PERMITS(StatusShowsHowManyPermitsAreInUse) {
   client a = make_client(lock_options{.ttl = long_ttl, .label = "encoder"});
   const auto one = a.semaphore("slots", 4).acquire();
   const auto other = a.semaphore("slots", 4).acquire(2);
@@ -311,7 +311,7 @@ CONTRACT_OF_SHARES(StatusShowsHowManyPermitsAreInUse) {
   EXPECT_EQ(seen.holders[1].token, other.token());
 }
 
-CONTRACT_OF_SHARES_BETWEEN_PROCESSES(KilledHoldersPermitsComeBack) {
+CONTRACT_OF_PERMITS_BETWEEN_PROCESSES(KilledHoldersPermitsComeBack) {
   client c = make_client(lock_options{.ttl = long_ttl});
   holder_process killed{store().url(), "slots", short_ttl, holder_process::part{"2/3"}};
   const auto one = c.semaphore("slots", 3).acquire();

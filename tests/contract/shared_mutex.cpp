@@ -353,7 +353,7 @@ CONTRACT_OF_READERS(NameStandsForOneKindAtATime) {
   EXPECT_TRUE(c.mutex("config").try_acquire(patience)) << "free: it may be any";
 }
 
-CONTRACT_OF_SHARES(NameOfAnotherLockIsNoSemaphore) {
+CONTRACT_OF_PERMITS(NameOfAnotherLockIsNoSemaphore) {
   client c = make_client(lock_options{.ttl = long_ttl});
   {
     auto plain = c.mutex("config").acquire();
@@ -411,7 +411,7 @@ CONTRACT_WITHOUT_READERS(SharedMutexIsRefusedWithTheReason) {
   expect_unsupported([&] { (void)c.shared_mutex("config"); });
 }
 
-CONTRACT_WITHOUT_SHARES(SemaphoreIsRefusedWithTheReason) {
+CONTRACT_WITHOUT_PERMITS(SemaphoreIsRefusedWithTheReason) {
   client c = make_client();
   expect_unsupported([&] { (void)c.semaphore("slots", 3); });
 }

@@ -172,7 +172,7 @@ TEST_F(Zookeeper, NodeOfAnEndedSessionIsNotTakenForOnesOwn) {
   const auto* granted = std::get_if<core::grant>(&*got);
   ASSERT_NE(granted, nullptr);
   EXPECT_FALSE(raw.exists(dying));
-  const auto node = raw.get(mine->held().path);
+  const auto node = raw.get(mine->held().paths.at(0));
   ASSERT_TRUE(node);
   EXPECT_EQ(node->session, mine->held().in->id());
   EXPECT_EQ(granted->token.value(), static_cast<std::uint64_t>(node->czxid));

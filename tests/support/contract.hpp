@@ -44,7 +44,9 @@ struct store_entry {
   bool shares;     // has locks that several may hold
   bool slow;       // runs the facts that take seconds: once for each protocol is enough
   std::unique_ptr<store_under_test> (*make)();
-  bool readers = shares;  // of those, shared mutexes at least
+  // Of those, and without latches:
+  bool readers = shares;  // shared mutexes
+  bool permits = shares;  // semaphores
 };
 
 [[nodiscard]] const std::vector<store_entry>& stores_under_test();
@@ -88,7 +90,10 @@ enum class needs {
   no_shares,
   readers,
   readers_of_processes,
-  no_readers
+  no_readers,
+  permits,
+  permits_of_processes,
+  no_permits
 };
 
 template <class Fact>
@@ -103,6 +108,9 @@ bool register_fact(const char* fact, needs what, const char* file, int line) {
     if (what == needs::readers && !entry.readers) continue;
     if (what == needs::readers_of_processes && !(entry.readers && entry.processes)) continue;
     if (what == needs::no_readers && entry.readers) continue;
+    if (what == needs::permits && !entry.permits) continue;
+    if (what == needs::permits_of_processes && !(entry.permits && entry.processes)) continue;
+    if (what == needs::no_permits && entry.permits) continue;
     const std::string suite = "Contract/" + entry.name;
     testing::RegisterTest(suite.c_str(), fact, nullptr, nullptr, file, line,
                           [&entry]() -> contract_test* {
@@ -136,9 +144,12 @@ bool register_fact(const char* fact, needs what, const char* file, int line) {
 #define CONTRACT_OF_SHARES(fact) HOLDFAST_FACT(fact, shares)
 #define CONTRACT_OF_SHARES_BETWEEN_PROCESSES(fact) HOLDFAST_FACT(fact, shares_of_processes)
 #define CONTRACT_WITHOUT_SHARES(fact) HOLDFAST_FACT(fact, no_shares)
-// The same of shared mutexes alone, which some stores have without semaphores and latches.
+// The same of shared mutexes alone and of semaphores alone, which some stores have without latches.
 #define CONTRACT_OF_READERS(fact) HOLDFAST_FACT(fact, readers)
 #define CONTRACT_OF_READERS_BETWEEN_PROCESSES(fact) HOLDFAST_FACT(fact, readers_of_processes)
 #define CONTRACT_WITHOUT_READERS(fact) HOLDFAST_FACT(fact, no_readers)
+#define CONTRACT_OF_PERMITS(fact) HOLDFAST_FACT(fact, permits)
+#define CONTRACT_OF_PERMITS_BETWEEN_PROCESSES(fact) HOLDFAST_FACT(fact, permits_of_processes)
+#define CONTRACT_WITHOUT_PERMITS(fact) HOLDFAST_FACT(fact, no_permits)
 
 }  // namespace holdfast::test

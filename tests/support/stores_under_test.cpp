@@ -207,7 +207,7 @@ const std::vector<store_entry>& stores_under_test() {
         {"Etcd", true, true, false, true, [] { return made<etcd_store>(); }, true},
 #endif
 #if HOLDFAST_HAS_ZOOKEEPER
-        {"Zookeeper", true, true, false, true, [] { return made<zookeeper_store>(); }, true},
+        {"Zookeeper", true, true, false, true, [] { return made<zookeeper_store>(); }, true, true},
 #endif
   };
   return all;

@@ -68,7 +68,13 @@ void contender::replace(as what, fencing_token token, on_renewal done) {
 
 contender::holding contender::held() const {
   const std::lock_guard guard{m_};
-  return {session_, node_.empty() ? std::string{} : path_of(node_), token_};
+  if (node_.empty()) return {session_, {}, token_, spec_.ttl};
+  return {session_, {path_of(node_)}, token_, spec_.ttl};
+}
+
+void contender::watch(const std::shared_ptr<session>& in, const std::string& path) {
+  turn_->expect();
+  in->watch(path, turn_);
 }
 
 bool contender::may_have_node() const {

@@ -1,24 +1,18 @@
 // One attempt at a lock, as its node in the lock's queue.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "stores/store.hpp"
+#include "stores/zookeeper/claim.hpp"
 #include "stores/zookeeper/connection.hpp"
 #include "stores/zookeeper/queue_nodes.hpp"
-#include "stores/zookeeper/turn.hpp"
 
 namespace holdfast::stores::zookeeper {
 
-// Thread-safe. What it is asked for goes on, on the library's thread, for as long as that takes,
-// also when nobody waits for it any more: a node that nobody removes would hold the lock for as
-// long as the session lives. One thing is under way at a time.
-class contender : public std::enable_shared_from_this<contender> {
+class contender final : public claim, public std::enable_shared_from_this<contender> {
  public:
   struct place {
     std::string path{};  // of the lock
@@ -38,30 +32,19 @@ class contender : public std::enable_shared_from_this<contender> {
                                                                  const core::owner_id& id,
                                                                  core::duration ttl);
 
-  using on_answer = std::function<void(result<core::answer>)>;
-  using on_removal = std::function<void(result<removal>)>;
-  using on_renewal = std::function<void(result<renewal>)>;
-  // Each function is called once; of several that ask for the same, the latest.
-  void ask(on_answer done);
-  // For good.
-  void leave(on_removal done);
-  // Makes what it holds this session's, if it was another's, and a reader's, if it is to be: in the
-  // same place of the queue, with the same token, which is `token` unless that is zero.
-  enum class as : bool { it_is, reader };
-  void replace(as what, fencing_token token, on_renewal done);
+  [[nodiscard]] const core::owner_id& id() const noexcept override { return id_; }
+  [[nodiscard]] turn& its_turn() noexcept override { return *turn_; }
+  void ask(on_answer done) override;
+  void leave(on_removal done) override;
+  void replace(as what, fencing_token token, on_renewal done) override;
+  [[nodiscard]] holding held() const override;
+  [[nodiscard]] bool may_have_node() const override;
 
-  [[nodiscard]] turn& its_turn() noexcept { return *turn_; }
-  [[nodiscard]] const core::owner_id& id() const noexcept { return id_; }
-
-  // While it holds the lock.
-  struct holding {
-    std::shared_ptr<session> in{};
-    std::string path{};
-    fencing_token token{};
-  };
-  [[nodiscard]] holding held() const;
-  // False: nothing was sent that may have created a node.
-  [[nodiscard]] bool may_have_node() const;
+  // For one who needs more than the place in the queue. Its turn comes when this node changes, too,
+  // which has to be read with a watch.
+  void watch(const std::shared_ptr<session>& in, const std::string& path);
+  // Its node was removed with another change.
+  void node_is_gone() { no_node(); }
 
  private:
   using children = std::vector<std::string>;

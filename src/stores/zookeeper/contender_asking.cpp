@@ -157,15 +157,16 @@ void contender::grant() {
   const auto now = runtime::now();
   const auto in = session_;
   if (now - in->confirmed() < in->ttl() / 2)
-    return finish(core::answer{core::grant{token_, in->ttl(), in->confirmed()}});
-  in->at().change_all(
-      {{.verb = change::what::check, .path = path_of(node_)}},
-      [self = shared_from_this(), in, sent = now](int rc, const auto&) {
-        if (rc == ZNONODE) return self->look();
-        if (rc != ZOK) return self->fail_with(failure_of(rc, "confirm the session"));
-        in->confirm(sent);
-        self->finish(core::answer{core::grant{self->token_, in->ttl(), in->confirmed()}});
-      });
+    return finish(core::answer{core::grant{token_, in->ttl_for(spec_.ttl), in->confirmed()}});
+  in->at().change_all({{.verb = change::what::check, .path = path_of(node_)}},
+                      [self = shared_from_this(), in, sent = now](int rc, const auto&) {
+                        if (rc == ZNONODE) return self->look();
+                        if (rc != ZOK)
+                          return self->fail_with(failure_of(rc, "confirm the session"));
+                        in->confirm(sent);
+                        self->finish(core::answer{core::grant{
+                            self->token_, in->ttl_for(self->spec_.ttl), in->confirmed()}});
+                      });
 }
 
 // Watches the one that comes before, and reads who has the lock.
@@ -180,8 +181,7 @@ void contender::meet(const std::vector<contender_node>& queue, const standing& w
   if (spec_.may_wait) {
     if (!watched_.empty()) session_->unwatch(watched_, turn_);
     watched_ = before;
-    turn_->expect();
-    session_->watch(before, turn_);
+    watch(session_, before);
     if (where.watched != where.owner) {
       session_->at().get(before, handle::watch_it::yes,
                          [self = shared_from_this()](int rc, const std::string&, const auto&) {

@@ -155,8 +155,8 @@ void contender::moved(const contender_node& old, const std::string& value, const
     if (rc != ZOK) return self->fail_with(failure_of(rc, "take the lock's node over"));
     in->confirm(sent);
     self->set_node(name, token);
-    self->finish(
-        result<renewal>{stores::renewal{true, loss::none, in->ttl(), in->confirmed(), token}});
+    self->finish(result<renewal>{
+        stores::renewal{true, loss::none, in->ttl_for(self->spec_.ttl), in->confirmed(), token}});
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <zookeeper/zookeeper.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/fail.hpp"
@@ -18,19 +19,21 @@ renewal refused(loss why) { return {false, why, {}, {}, {}}; }
 class pass : public std::enable_shared_from_this<pass> {
  public:
   using on_done = std::function<void(result<std::vector<renewal>>)>;
-  pass(std::vector<std::shared_ptr<contender>> all, on_done done)
+  pass(std::vector<std::shared_ptr<claim>> all, on_done done)
       : all_{std::move(all)}, answers_(all_.size()), done_{std::move(done)} {}
 
   void begin(const std::shared_ptr<session>& in) {
     in_ = in;
     for (std::size_t i = 0; i < all_.size(); ++i) {
-      const auto held = all_[i] ? all_[i]->held() : contender::holding{};
+      const auto held = all_[i] ? all_[i]->held() : claim::holding{};
       if (held.in && held.in != in) {
         answers_[i] = refused(loss::session);
-      } else if (held.path.empty()) {
+      } else if (held.paths.empty()) {
         answers_[i] = refused(loss::deleted);
       } else {
-        open_.push_back({i, held});
+        for (const auto& path : held.paths)
+          open_.push_back({i, path});
+        answers_[i] = renewal{true, loss::none, in->ttl_for(held.ttl), runtime::now(), held.token};
       }
     }
     check();
@@ -41,14 +44,14 @@ class pass : public std::enable_shared_from_this<pass> {
  private:
   struct one {
     std::size_t index;
-    contender::holding held;
+    std::string path;
   };
 
   void check() {
     if (open_.empty()) return done_(std::move(answers_));
     std::vector<change> checks;
-    for (const auto& each : open_)
-      checks.push_back({.verb = change::what::check, .path = each.held.path});
+    for (std::size_t i = 0; i < std::min(open_.size(), checks_per_request); ++i)
+      checks.push_back({.verb = change::what::check, .path = open_[i].path});
     in_->at().change_all(
         checks, [self = shared_from_this(), sent = runtime::now()](
                     int rc, const std::vector<int>& each) { self->checked(rc, each, sent); });
@@ -57,21 +60,20 @@ class pass : public std::enable_shared_from_this<pass> {
   void checked(int rc, const std::vector<int>& each, core::time_point sent) {
     if (rc == ZOK) {
       in_->confirm(sent);
-      for (const auto& still : open_) {
-        answers_[still.index] = renewal{true, loss::none, in_->ttl(), sent, still.held.token};
-      }
-      return done_(std::move(answers_));
+      open_.erase(open_.begin(), open_.begin() + static_cast<std::ptrdiff_t>(each.size()));
+      return check();
     }
     for (std::size_t i = 0; i < each.size() && i < open_.size(); ++i) {
       if (each[i] != ZNONODE) continue;
-      answers_[open_[i].index] = refused(loss::deleted);
-      open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+      const auto gone = open_[i].index;
+      answers_[gone] = refused(loss::deleted);
+      std::erase_if(open_, [&](const one& check) { return check.index == gone; });
       return check();
     }
     fail_with(failure_of(rc, "renew"));
   }
 
-  const std::vector<std::shared_ptr<contender>> all_;
+  const std::vector<std::shared_ptr<claim>> all_;
   std::vector<renewal> answers_;
   const on_done done_;
   std::shared_ptr<session> in_;
@@ -80,7 +82,7 @@ class pass : public std::enable_shared_from_this<pass> {
 
 }  // namespace
 
-void renew(const std::shared_ptr<connection>& on, std::vector<std::shared_ptr<contender>> all,
+void renew(const std::shared_ptr<connection>& on, std::vector<std::shared_ptr<claim>> all,
            std::function<void(result<std::vector<renewal>>)> done) {
   const auto work = std::make_shared<pass>(std::move(all), std::move(done));
   on->use(looking_ttl, [work](const auto& got) {

@@ -1,6 +1,7 @@
 // One session: how long it is good for, and who is told when a node changes.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -41,6 +42,11 @@ class session {
   [[nodiscard]] std::int64_t id() const noexcept { return id_; }
   // What is left of the server's timeout.
   [[nodiscard]] core::duration ttl() const noexcept { return ttl_.load(); }
+  // For a lock that asked for this much. One that asked for less keeps its own time: its client
+  // gives it back then, and only a client that is gone holds it until the session ends.
+  [[nodiscard]] core::duration ttl_for(core::duration asked) const noexcept {
+    return std::min(asked, ttl());
+  }
 
   // A change that was sent then has been committed.
   void confirm(core::time_point sent) noexcept;

@@ -9,24 +9,25 @@
 
 #include "stores/store.hpp"
 #include "stores/zookeeper/call.hpp"
-#include "stores/zookeeper/contender.hpp"
+#include "stores/zookeeper/claim.hpp"
+#include "stores/zookeeper/connection.hpp"
 
 namespace holdfast::stores::zookeeper {
 
 // Thread-safe.
 class holdings {
  public:
-  void add(const std::shared_ptr<contender>& one) {
+  void add(const std::shared_ptr<claim>& one) {
     const std::lock_guard guard{m_};
     all_[one->id()] = one;
   }
   // Null: not held here.
-  [[nodiscard]] std::shared_ptr<contender> find(const core::owner_id& id) const {
+  [[nodiscard]] std::shared_ptr<claim> find(const core::owner_id& id) const {
     const std::lock_guard guard{m_};
     const auto found = all_.find(id);
     return found == all_.end() ? nullptr : found->second;
   }
-  [[nodiscard]] std::shared_ptr<contender> take(const core::owner_id& id) {
+  [[nodiscard]] std::shared_ptr<claim> take(const core::owner_id& id) {
     const std::lock_guard guard{m_};
     const auto found = all_.find(id);
     if (found == all_.end()) return nullptr;
@@ -45,7 +46,7 @@ class holdings {
 
  private:
   mutable std::mutex m_;
-  std::map<core::owner_id, std::shared_ptr<contender>> all_;  // protected by m_
+  std::map<core::owner_id, std::shared_ptr<claim>> all_;  // protected by m_
 };
 
 // Thread-safe. Releases that nobody waits for.

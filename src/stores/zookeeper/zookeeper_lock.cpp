@@ -4,8 +4,11 @@
 
 #include "core/fail.hpp"
 #include "runtime/random.hpp"
+#include "stores/zookeeper/contender.hpp"
 #include "stores/zookeeper/looking.hpp"
+#include "stores/zookeeper/permit_claim.hpp"
 #include "stores/zookeeper/renewing.hpp"
+#include "stores/zookeeper/resizing.hpp"
 
 namespace holdfast::stores::zookeeper {
 
@@ -13,45 +16,43 @@ namespace {
 
 class zookeeper_attempt final : public attempt {
  public:
-  zookeeper_attempt(std::shared_ptr<shared> in, contender::place where, attempt_spec what)
-      : in_{std::move(in)},
-        contender_{std::make_shared<contender>(in_->at, std::move(where), runtime::fresh_owner(),
-                                               std::move(what))} {}
+  zookeeper_attempt(std::shared_ptr<shared> in, std::shared_ptr<claim> wanted)
+      : in_{std::move(in)}, claim_{std::move(wanted)} {}
 
   // What is under way must not create a node that nobody knows of.
   ~zookeeper_attempt() override {
-    if (!granted_) contender_->leave([](const auto&) {});
+    if (!granted_) claim_->leave([](const auto&) {});
   }
 
-  core::owner_id id() const override { return contender_->id(); }
+  core::owner_id id() const override { return claim_->id(); }
 
   void ask(core::time_point until, caller& by, on_answer done) override {
     await<result<core::answer>>(
-        in_->calls, until, by, [this](auto told) { contender_->ask(std::move(told)); },
-        [in = in_, asked = contender_] {
+        in_->calls, until, by, [this](auto told) { claim_->ask(std::move(told)); },
+        [in = in_, asked = claim_] {
           if (!asked->may_have_node()) return in->at->unreachable();
           return failure{errc::outcome_unknown, "ZooKeeper does not answer", {}};
         },
         [this, done = std::move(done)](result<core::answer> got) {
           if (got && std::holds_alternative<core::grant>(*got)) {
             granted_ = true;
-            in_->held.add(contender_);
+            in_->held.add(claim_);
           }
           done(std::move(got));
         });
   }
 
   void wait(core::time_point until, caller& by, on_woken done) override {
-    by.wait_for(contender_->its_turn().wait(until, [done = std::move(done)] { done({}); }));
+    by.wait_for(claim_->its_turn().wait(until, [done = std::move(done)] { done({}); }));
   }
 
-  void wake() override { contender_->its_turn().stop(); }
+  void wake() override { claim_->its_turn().stop(); }
 
   void withdraw(core::time_point until, caller& by, on_removal done) override {
     granted_ = false;
-    static_cast<void>(in_->held.take(contender_->id()));
+    static_cast<void>(in_->held.take(claim_->id()));
     await<result<removal>>(
-        in_->calls, until, by, [this](auto told) { contender_->leave(std::move(told)); },
+        in_->calls, until, by, [this](auto told) { claim_->leave(std::move(told)); },
         [] {
           return failure{errc::outcome_unknown, "ZooKeeper does not answer", {}};
         },
@@ -60,28 +61,40 @@ class zookeeper_attempt final : public attempt {
 
  private:
   const std::shared_ptr<shared> in_;
-  const std::shared_ptr<contender> contender_;
+  const std::shared_ptr<claim> claim_;
   bool granted_ = false;
 };
 
 }  // namespace
 
-contender::place zookeeper_lock::place_for(std::uint32_t units) const {
-  if (kind_.what == core::lock_kind::form::exclusive) return {path_, node_kind::mutex};
-  return {path_, units == core::whole ? node_kind::writer : node_kind::reader};
+std::unique_ptr<attempt> zookeeper_lock::begin(attempt_spec what) {
+  using form = core::lock_kind::form;
+  const auto id = runtime::fresh_owner();
+  std::shared_ptr<claim> wanted;
+  if (kind_.what == form::permits) {
+    wanted = std::make_shared<permit_claim>(in_->at, path_, kind_.permits, id, std::move(what));
+  } else {
+    const auto kind = kind_.what == form::exclusive ? node_kind::mutex
+                      : what.units == core::whole   ? node_kind::writer
+                                                    : node_kind::reader;
+    wanted =
+        std::make_shared<contender>(in_->at, contender::place{path_, kind}, id, std::move(what));
+  }
+  return std::make_unique<zookeeper_attempt>(in_, std::move(wanted));
 }
 
-std::unique_ptr<attempt> zookeeper_lock::begin(attempt_spec what) {
-  auto where = place_for(what.units);
-  return std::make_unique<zookeeper_attempt>(in_, std::move(where), std::move(what));
+std::shared_ptr<claim> zookeeper_lock::claim_of(const core::owner_id& id, core::duration ttl) {
+  if (kind_.what == core::lock_kind::form::permits)
+    return permit_claim::made_elsewhere(in_->at, path_, id, ttl);
+  return contender::made_elsewhere(in_->at, {path_, node_kind::mutex}, id, ttl);
 }
 
 // ---- giving back --------------------------------------------------------------------------------
 
 // One that is held here, or one of an attempt of another client, or of a client before.
-std::shared_ptr<contender> zookeeper_lock::leaving(const core::owner_id& id) {
+std::shared_ptr<claim> zookeeper_lock::leaving(const core::owner_id& id) {
   if (auto mine = in_->held.take(id)) return mine;
-  return contender::made_elsewhere(in_->at, place_for(core::whole), id, looking_ttl);
+  return claim_of(id, looking_ttl);
 }
 
 void zookeeper_lock::release(const core::owner_id& id, core::time_point until, caller& by,
@@ -120,7 +133,7 @@ void zookeeper_lock::forget(const core::owner_id& id) noexcept {
 void zookeeper_lock::extend(const core::owner_id& id, fencing_token token, core::duration ttl,
                             core::time_point until, caller& by, on_renewal done) {
   const auto mine = in_->held.find(id);
-  if (!mine) return replace(id, contender::as::it_is, token, ttl, until, by, std::move(done));
+  if (!mine) return replace(id, claim::as::it_is, token, ttl, until, by, std::move(done));
   if (token != fencing_token{} && mine->held().token != token)
     return done(renewal{false, loss::taken, {}, {}, {}});
   await<result<std::vector<renewal>>>(
@@ -139,14 +152,14 @@ void zookeeper_lock::extend(const core::owner_id& id, fencing_token token, core:
 
 void zookeeper_lock::downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
                                core::time_point until, caller& by, on_renewal done) {
-  replace(id, contender::as::reader, token, ttl, until, by, std::move(done));
+  replace(id, claim::as::reader, token, ttl, until, by, std::move(done));
 }
 
-void zookeeper_lock::replace(const core::owner_id& id, contender::as what, fencing_token token,
+void zookeeper_lock::replace(const core::owner_id& id, claim::as what, fencing_token token,
                              core::duration ttl, core::time_point until, caller& by,
                              on_renewal done) {
   auto one = in_->held.find(id);
-  if (!one) one = contender::made_elsewhere(in_->at, place_for(core::whole), id, ttl);
+  if (!one) one = claim_of(id, ttl);
   await<result<renewal>>(
       in_->calls, until, by,
       [one, what, token](auto told) { one->replace(what, token, std::move(told)); },
@@ -165,6 +178,18 @@ result<lock_status> zookeeper_lock::inspect(core::time_point until) {
         in_->calls, until, by,
         [this](auto told) { look_at_lock(in_->at, name_, path_, std::move(told)); },
         [in = in_] { return in->at->unreachable(); }, std::move(done));
+  });
+}
+
+result<void> zookeeper_lock::resize(std::uint32_t permits, core::time_point until) {
+  return wait_here<result<void>>([&](caller& by, auto done) {
+    await<result<void>>(
+        in_->calls, until, by,
+        [this, permits](auto told) { resize_semaphore(in_->at, path_, permits, std::move(told)); },
+        [] {
+          return failure{errc::outcome_unknown, "ZooKeeper does not answer", {}};
+        },
+        std::move(done));
   });
 }
 

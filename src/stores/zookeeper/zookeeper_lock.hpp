@@ -24,14 +24,16 @@ class zookeeper_lock final : public store_lock {
   void downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
                  core::time_point until, caller& by, on_renewal done) override;
   void forget(const core::owner_id& id) noexcept override;
+  [[nodiscard]] result<void> resize(std::uint32_t permits, core::time_point until) override;
   [[nodiscard]] result<lock_status> inspect(core::time_point until) override;
   [[nodiscard]] result<void> break_with(fencing_token token, core::time_point until) override;
 
  private:
-  [[nodiscard]] contender::place place_for(std::uint32_t units) const;
-  [[nodiscard]] std::shared_ptr<contender> leaving(const core::owner_id& id);
-  void replace(const core::owner_id& id, contender::as what, fencing_token token,
-               core::duration ttl, core::time_point until, caller& by, on_renewal done);
+  // Of an attempt that was made elsewhere.
+  [[nodiscard]] std::shared_ptr<claim> claim_of(const core::owner_id& id, core::duration ttl);
+  [[nodiscard]] std::shared_ptr<claim> leaving(const core::owner_id& id);
+  void replace(const core::owner_id& id, claim::as what, fencing_token token, core::duration ttl,
+               core::time_point until, caller& by, on_renewal done);
 
   const std::shared_ptr<shared> in_;
   const std::string name_;

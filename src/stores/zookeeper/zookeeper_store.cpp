@@ -63,8 +63,6 @@ class zookeeper_store final : public store {
       return fail(errc::unsupported,
                   "ZooKeeper has no locks of Redisson's: they are kept on a Redis server");
     }
-    if (kind.what == core::lock_kind::form::permits)
-      return fail(errc::unsupported, "a ZooKeeper store has no semaphores");
     auto path = path_of(in_->chroot, name);
     if (!path) return fail(std::move(path.error()));
     return std::make_shared<zookeeper_lock>(in_, std::string{name}, std::move(*path), kind);
@@ -76,7 +74,7 @@ class zookeeper_store final : public store {
 
   void renew(std::vector<held> leases, core::time_point until, caller& by,
              on_renewals done) override {
-    std::vector<std::shared_ptr<contender>> all;
+    std::vector<std::shared_ptr<claim>> all;
     all.reserve(leases.size());
     for (const auto& one : leases)
       all.push_back(in_->held.find(one.id));

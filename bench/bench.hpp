@@ -78,10 +78,14 @@ struct result {
 [[nodiscard]] std::string picture(const std::vector<result>& all);     // SVG
 
 // The cases, one file for each kind.
+[[nodiscard]] std::vector<bench_case> replicated_cases();
 [[nodiscard]] std::vector<bench_case> uncontended_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> contended_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> share_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> at_scale_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> redlock_cases(const servers& at);
+// On clusters of their own. None where the store is not built.
+[[nodiscard]] std::vector<bench_case> etcd_cases();
+[[nodiscard]] std::vector<bench_case> zookeeper_cases();
 
 }  // namespace holdfast::bench

@@ -105,9 +105,11 @@ void add_names(CLI::App& verb, std::vector<std::string>& into) {
 void add_store(CLI::App& verb, std::string& into) {
   verb.add_option(
           "--store", into,
-          "Where locks are kept: local:, unix:/path, redis://host or redlock://host1,host2,host3; "
-          "with TLS rediss://host or redlock+tls://host1,host2,host3 (with a password: use the "
-          "variable)")
+          "Where locks are kept: local:, unix:/path, redis://host, "
+          "redis+sentinel://host1,host2,host3/master, redis+cluster://host1,host2, "
+          "redlock://host1,host2,host3, etcd://host1,host2,host3 or "
+          "zookeeper://host1,host2,host3; with TLS rediss://, rediss+sentinel://, "
+          "rediss+cluster://, redlock+tls:// or etcd+tls:// (with a password: use the variable)")
       ->envname("HOLDFAST_STORE")
       ->type_name("URL")
       ->default_str("local:");
@@ -217,7 +219,7 @@ void settle_store(CLI::App& app) {
     throw CLI::ValidationError{
         "--store",
         "memory: is inside one process, so on the command line it would exclude nobody: use "
-        "local:, unix:/path, redis://host or redlock://host1,host2,host3"};
+        "local:, unix:/path, redis://host, redlock://host1,host2,host3 or etcd://host1,…"};
   }
   const CLI::Option* const file = app.get_option_no_throw("--password-file");
   const bool has_file = file != nullptr && file->count() != 0;

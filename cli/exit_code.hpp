@@ -9,6 +9,7 @@ namespace holdfast::cli {
 namespace exit_code {
 inline constexpr int ok = 0;
 inline constexpr int refused = 1;         // the answer is no: not held with that token, not running
+inline constexpr int danger = 2;          // `doctor`: what it found voids a guarantee
 inline constexpr int usage = 64;          // the command line makes no sense; nothing was done
 inline constexpr int unavailable = 69;    // the store cannot be reached or cannot serve
 inline constexpr int internal = 70;       // a bug, or the guardian was killed

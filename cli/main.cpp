@@ -119,6 +119,7 @@ int main_of(int argc, char** argv) {
   add_break(app, job);
   add_local(app, job);
   add_redlock(app, job);
+  add_doctor(app, job);
   add_fence(app, job);
 
   if (arguments.size() == 1 && arguments.front() == "--man-page") {  // for the build

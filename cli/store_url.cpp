@@ -22,6 +22,29 @@ namespace {
 
 constexpr std::size_t password_bytes_max = 4096;
 
+// URLs with a host, which may have a user and a password in front of it.
+struct host_scheme {
+  std::string_view name;
+  bool has_tls;
+};
+constexpr std::array<host_scheme, 11> host_schemes{{{"redis", false},
+                                                    {"rediss", true},
+                                                    {"redis+sentinel", false},
+                                                    {"rediss+sentinel", true},
+                                                    {"redis+cluster", false},
+                                                    {"rediss+cluster", true},
+                                                    {"redlock", false},
+                                                    {"redlock+tls", true},
+                                                    {"etcd", false},
+                                                    {"etcd+tls", true},
+                                                    {"zookeeper", false}}};
+
+const host_scheme* host_scheme_of(std::string_view name) {
+  const auto* const found = std::find_if(host_schemes.begin(), host_schemes.end(),
+                                         [&](const host_scheme& one) { return one.name == name; });
+  return found == host_schemes.end() ? nullptr : found;
+}
+
 // A URL with a host, cut in three. The last @ counts, wherever it is: a URL that the library will
 // refuse must not be shown with its password either.
 struct parts {
@@ -33,9 +56,7 @@ struct parts {
 parts take_apart(std::string_view url) {
   const auto mark = url.find("://");
   const auto scheme = url.substr(0, mark);
-  constexpr std::array<std::string_view, 6> known{"redis",       "redlock", "rediss",
-                                                  "redlock+tls", "etcd",    "etcd+tls"};
-  if (std::find(known.begin(), known.end(), scheme) == known.end()) return {{}, {}, url};
+  if (host_scheme_of(scheme) == nullptr) return {{}, {}, url};
   const auto at = url.rfind('@');
   const auto host = mark + 3;
   if (at == std::string_view::npos || at < host) return {url.substr(0, host), {}, url.substr(host)};
@@ -93,9 +114,12 @@ std::string read_password(const std::string& option, const std::string& path) {
 }  // namespace
 
 bool looks_like_store(std::string_view text) {
-  constexpr std::array<std::string_view, 9> schemes{"redis://",       "rediss://", "redlock://",
-                                                    "redlock+tls://", "etcd://",   "unix:/",
-                                                    "etcd+tls://",    "local:",    "memory:"};
+  if (std::any_of(host_schemes.begin(), host_schemes.end(), [&](const auto& one) {
+        return text.starts_with(one.name) && text.substr(one.name.size()).starts_with("://");
+      })) {
+    return true;
+  }
+  constexpr std::array<std::string_view, 3> schemes{"unix:/", "local:", "memory:"};
   return std::any_of(schemes.begin(), schemes.end(),
                      [&](std::string_view one) { return text.starts_with(one); });
 }
@@ -131,11 +155,8 @@ std::string with_password_file(std::string_view url, const std::string& option,
 
 std::string with_tls_variables(std::string_view url) {
   std::string result{url};
-  constexpr std::array<std::string_view, 3> with_tls{"rediss://", "redlock+tls://", "etcd+tls://"};
-  if (std::none_of(with_tls.begin(), with_tls.end(),
-                   [&](std::string_view one) { return url.starts_with(one); })) {
-    return result;
-  }
+  const auto* const known = host_scheme_of(url.substr(0, url.find("://")));
+  if (known == nullptr || !known->has_tls) return result;
   const auto take = [&](const char* variable, const char* option) {
     const char* const value = std::getenv(variable);
     if (value == nullptr || has_option(url, option)) return;

@@ -26,6 +26,7 @@ void add_status(CLI::App& app, invocation& job);
 void add_break(CLI::App& app, invocation& job);
 void add_local(CLI::App& app, invocation& job);
 void add_redlock(CLI::App& app, invocation& job);
+void add_doctor(CLI::App& app, invocation& job);
 void add_fence(CLI::App& app, invocation& job);
 
 }  // namespace holdfast::cli

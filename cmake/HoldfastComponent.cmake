@@ -1,13 +1,14 @@
 # Stores that need packages of their own, each a library beside the main one:
 #
 #   holdfast_component(etcd NEEDS CURL::libcurl [BUILD_NEEDS …] [PACKAGE CURL] PC libcurl
-#                      DEBIAN libcurl4-openssl-dev)
+#                      [LIBRARY …] DEBIAN libcurl4-openssl-dev)
 #
 # builds src/stores/etcd as libholdfast_etcd.so, which a client loads when it is given such a URL
 # (holdfast::etcd, for who wants it found with the program), and as libholdfast_etcd.a for static
 # programs (holdfast::etcd_static). HOLDFAST_WITH_ETCD: ON, OFF, or AUTO, that is if what it NEEDS
 # is there. BUILD_NEEDS: libraries of headers only. PACKAGE: the CMake package that users of the
-# static library need; PC: the same for pkg-config.
+# static library need; PC: the same for pkg-config. LIBRARY: where there is no such package, what
+# the linker is told.
 #
 # Sets holdfast_components, the list of those that are built, in the caller's scope.
 
@@ -15,7 +16,7 @@ set(holdfast_component_template "${CMAKE_CURRENT_LIST_DIR}/holdfast-component.pc
 set(holdfast_component_exports "${CMAKE_CURRENT_LIST_DIR}/component_exports.map.in")
 
 function(holdfast_component name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE;PC;DEBIAN" "NEEDS;BUILD_NEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PACKAGE;PC;LIBRARY;DEBIAN" "NEEDS;BUILD_NEEDS")
   string(TOUPPER "HOLDFAST_WITH_${name}" option)
   set(${option} AUTO CACHE STRING "Build the ${name} store: ON, OFF, or AUTO, if it can be")
   set_property(CACHE ${option} PROPERTY STRINGS AUTO ON OFF)
@@ -77,6 +78,9 @@ function(holdfast_component name)
   set_target_properties(${static} PROPERTIES
     OUTPUT_NAME holdfast_${name} EXPORT_NAME ${name}_static)
   target_link_options(${static} INTERFACE "${ask_for}")
+  if(arg_LIBRARY)
+    set(arg_NEEDS "$<BUILD_INTERFACE:${arg_NEEDS}>" "$<INSTALL_INTERFACE:${arg_LIBRARY}>")
+  endif()
   target_link_libraries(${static} PUBLIC holdfast_static PRIVATE ${arg_NEEDS})
 
   foreach(library IN ITEMS ${shared} ${static})

@@ -12,3 +12,14 @@ find_package(tl-expected CONFIG REQUIRED)
 # that use it need libcurl4.
 find_package(CURL 7.74 QUIET)
 find_package(nlohmann_json CONFIG QUIET)
+
+# For zookeeper:// only, if it is there (Debian: libzookeeper-mt-dev, which has no CMake package).
+# Programs that use it need libzookeeper-mt2.
+find_path(HOLDFAST_ZOOKEEPER_INCLUDE zookeeper/zookeeper.h)
+find_library(HOLDFAST_ZOOKEEPER_LIBRARY zookeeper_mt)
+mark_as_advanced(HOLDFAST_ZOOKEEPER_INCLUDE HOLDFAST_ZOOKEEPER_LIBRARY)
+if(HOLDFAST_ZOOKEEPER_INCLUDE AND HOLDFAST_ZOOKEEPER_LIBRARY)
+  add_library(holdfast_zookeeper_mt INTERFACE IMPORTED GLOBAL)
+  target_include_directories(holdfast_zookeeper_mt INTERFACE "${HOLDFAST_ZOOKEEPER_INCLUDE}")
+  target_link_libraries(holdfast_zookeeper_mt INTERFACE "${HOLDFAST_ZOOKEEPER_LIBRARY}")
+endif()

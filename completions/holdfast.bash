@@ -25,19 +25,22 @@ _holdfast() {
 
   if ((COMP_CWORD == 1)); then
     mapfile -t COMPREPLY < <(
-      compgen -W \
-        'run lock renew unlock status break local redlock fence help --help --version' -- "$cur"
+      compgen -W 'run lock renew unlock status break local redlock doctor fence help --help
+        --version' -- "$cur"
     )
     return 0
   fi
 
   case $prev in
     --store | --to)
-      mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis:// redlock://' -- "$cur")
+      mapfile -t COMPREPLY < <(
+        compgen -W 'local: unix:/ redis:// redis+sentinel:// redis+cluster:// redlock:// etcd://
+          zookeeper://' -- "$cur"
+      )
       [[ -n ${COMP_TYPE-} ]] && compopt -o nospace 2>/dev/null
       return 0
       ;;
-    --ttl | --max-hold | --at-least)
+    --ttl | --max-hold | --at-least | --margin)
       mapfile -t COMPREPLY < <(compgen -W '10s 30s 1m 5m 1h' -- "$cur")
       return 0
       ;;
@@ -54,7 +57,7 @@ _holdfast() {
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return 0
       ;;
-    --label | --owner | --token | --busy-exit | --once | --permits | --fence-key)
+    --label | --owner | --token | --busy-exit | --once | --permits | --fence-key | --user)
       return 0
       ;;
   esac
@@ -70,7 +73,8 @@ _holdfast() {
     renew) words='--store --password-file --owner --token --ttl --help' ;;
     unlock) words='--store --password-file --owner --token --help' ;;
     status) words='--store --password-file --format --json --help' ;;
-    break) words='--store --password-file --token --format --help' ;;
+    break) words='--store --password-file --token --graceful --margin --format --help' ;;
+    doctor) words='--store --password-file --json --acl --user --help' ;;
     local)
       if ((COMP_CWORD == 2)); then
         words='status stop --help'

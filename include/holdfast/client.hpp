@@ -1,6 +1,7 @@
 // The way in: a URL, and the locks behind it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -87,9 +88,15 @@ class HOLDFAST_API client {
   [[nodiscard]] std::vector<lock_status> list(std::string_view pattern);
 
   // Takes the lock, or the share of it, from the holder that has this token; throws
-  // errc::not_held if nobody does. Its holder learns of it at its next renewal: exclusion is in
-  // your hands.
+  // errc::not_held if nobody does. Its holder hears of it a round trip later, or at its next
+  // renewal (docs/guarantees.md): until then two believe, and exclusion is in your hands.
   void break_lock(std::string_view name, fencing_token token);
+  // Asks that holder to give the lock back: its lease is extended no more, and is lost
+  // (loss::recalled) as soon as it hears, as above. Nobody else gets the lock before it has given
+  // it back or the returned time is over, so exclusion is kept; milliseconds::max() for a lock that
+  // has no expiry. Throws errc::not_held as above, errc::unsupported on redlock:// and for
+  // Redisson's locks.
+  std::chrono::milliseconds recall_lock(std::string_view name, fencing_token token);
 
   [[nodiscard]] holdfast::guarantees guarantees() const;
   [[nodiscard]] holdfast::counters counters() const noexcept;

@@ -6,6 +6,7 @@
 #include <holdfast/acquire_all.hpp>
 #include <holdfast/client.hpp>
 #include <holdfast/error.hpp>
+#include <holdfast/examination.hpp>
 #include <holdfast/fence.hpp>
 #include <holdfast/guarantees.hpp>
 #include <holdfast/latch.hpp>

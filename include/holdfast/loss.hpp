@@ -14,6 +14,7 @@ enum class loss {
   taken,        ///< another holder has the lock
   max_hold,     ///< held for as long as lock_options::max_hold allows
   no_progress,  ///< lease::progress() was not called in time
+  recalled,     ///< the holder was asked to give the lock back: client::recall_lock()
   session,      ///< the store ended our session
 };
 [[nodiscard]] HOLDFAST_API std::string_view to_string(loss why) noexcept;

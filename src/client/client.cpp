@@ -146,6 +146,14 @@ void client::break_lock(std::string_view name, fencing_token token) {
   value_or_throw(lock->store->break_with(token, deadline(s)));
 }
 
+std::chrono::milliseconds client::recall_lock(std::string_view name, fencing_token token) {
+  auto& s = usable(state_);
+  auto lock = value_or_throw(s.open(name));
+  const auto left = value_or_throw(lock->store->recall(token, deadline(s)));
+  if (left == core::duration::max()) return std::chrono::milliseconds::max();
+  return std::chrono::ceil<std::chrono::milliseconds>(left);
+}
+
 guarantees client::guarantees() const { return usable(state_).store().describe(); }
 
 counters client::counters() const noexcept {

@@ -107,6 +107,7 @@ class client_state : public std::enable_shared_from_this<client_state> {
                                                              const core::owner_id& id,
                                                              fencing_token expected,
                                                              result<stores::renewal> got);
+  void renew_early(lease_state& fresh);
   [[nodiscard]] lease_keeper::hooks keeper_hooks();
   [[nodiscard]] stores::store_events store_hooks();
 

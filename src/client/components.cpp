@@ -14,6 +14,7 @@
 // Null where the program has no such component.
 extern "C" {
 [[gnu::weak]] const holdfast::stores::component* holdfast_component_etcd();
+[[gnu::weak]] const holdfast::stores::component* holdfast_component_zookeeper();
 }
 
 namespace holdfast::detail {
@@ -26,6 +27,7 @@ using entry_point = const component* (*)();
 // Of a component that was linked into the program: its target makes the linker ask for the symbol.
 entry_point linked_in(std::string_view name) noexcept {
   if (name == "etcd") return &holdfast_component_etcd;
+  if (name == "zookeeper") return &holdfast_component_zookeeper;
   return nullptr;
 }
 

@@ -8,6 +8,19 @@
 
 namespace holdfast::detail {
 
+namespace {
+
+// A store tells of changes to a lock from the first renewal on. By then most leases are over: of
+// those that are held briefly there is none to be told.
+constexpr core::duration first_renewal_max = std::chrono::seconds{1};
+
+}  // namespace
+
+void client_state::renew_early(lease_state& fresh) {
+  if (!store_->tells_changes()) return;
+  static_cast<void>(fresh.hurry(core::after(fresh.granted_at, first_renewal_max)));
+}
+
 result<std::shared_ptr<lease_state>> client_state::hold(const std::shared_ptr<lock_state>& lock,
                                                         const core::owner_id& id,
                                                         const core::grant& granted,
@@ -17,6 +30,7 @@ result<std::shared_ptr<lease_state>> client_state::hold(const std::shared_ptr<lo
   auto lease = std::make_shared<lease_state>(shared_from_this(), lock, id, granted, terms,
                                              granted.counted_from, turn);
   ++counts.held_now;
+  renew_early(*lease);
   auto watched = losses_.start()
                      ? keeper_.watch(*lease)
                      : fail(errc::overloaded, "no thread could be started to tell of a loss");
@@ -43,6 +57,7 @@ bool client_state::pass_on(lease_state& from, const core::lease_machine& machine
                                                terms, now, turn);
     ++counts.held_now;
     ++counts.acquisitions;
+    renew_early(*lease);
     // The keeper runs already: it watched the lease that this one comes from.
     static_cast<void>(keeper_.watch(*lease));
     return lease;

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/clock.hpp"
 #include "runtime/socket.hpp"
@@ -36,7 +37,13 @@ void lease_keeper::set_alarm(core::time_point when) noexcept {
 void lease_keeper::schedule(lease_state& lease, core::time_point when) {
   if (lease.scheduled_at != core::never) schedule_.erase({lease.scheduled_at, &lease});
   lease.scheduled_at = lease.forgotten ? core::never : when;
-  if (lease.scheduled_at == core::never) return;
+  if (lease.scheduled_at == core::never) {
+    if (!std::exchange(lease.known_as_renewed, false)) return;
+    const auto [first, last] = renewed_.equal_range(lease.lock->name);
+    renewed_.erase(
+        std::find_if(first, last, [&](const auto& one) { return one.second == &lease; }));
+    return;
+  }
   schedule_.emplace(when, &lease);
   if (when < alarm_at_) set_alarm(when);
 }
@@ -74,6 +81,33 @@ void lease_keeper::renew_all() {
   }
   for (const auto& lease : all)
     apply(lease, {loss::none, false, lease->hurry(due)});
+}
+
+// Most names are of leases that this client has just given back itself.
+void lease_keeper::renew_named(const std::vector<std::string>& names) {
+  std::vector<std::pair<std::shared_ptr<lease_state>, core::time_point>> due;
+  {
+    const std::lock_guard guard{m_};
+    const auto now = runtime::now();
+    for (const auto& name : names) {
+      const auto [first, last] = renewed_.equal_range(name);
+      for (auto one = first; one != last; ++one) {
+        auto& lease = *one->second;
+        lease.doubted_at = std::max(now, core::after(lease.doubted_at, renew_all_pause));
+        if (auto alive = lease.weak_from_this().lock()) {
+          due.emplace_back(std::move(alive), lease.doubted_at);
+        }
+      }
+    }
+  }
+  for (const auto& [lease, when] : due)
+    apply(lease, {loss::none, false, lease->hurry(when)});
+}
+
+// Under m_.
+void lease_keeper::remember_renewed(lease_state& lease) {
+  if (lease.scheduled_at == core::never || std::exchange(lease.known_as_renewed, true)) return;
+  renewed_.emplace(lease.lock->name, &lease);
 }
 
 void lease_keeper::on_pushed_loss(const core::owner_id& id, loss why) {
@@ -133,7 +167,9 @@ void lease_keeper::apply(const std::shared_ptr<lease_state>& lease, const lease_
 
 // Waits between renewals.
 void lease_keeper::watch_connection(int wake_fd) {
-  if (store_.await_doubt(wake_fd)) return renew_all();
+  const auto doubt = store_.await_doubt(wake_fd);
+  if (doubt.about_all) return renew_all();
+  if (!doubt.names.empty()) return renew_named(doubt.names);
   static_cast<void>(runtime::wait_ready(wake_fd, POLLIN, core::never));
 }
 
@@ -184,6 +220,10 @@ void lease_keeper::apply(const renewal_batch& batch,
     const auto& answer = (*answers)[i];
     apply(lease, lease->on_renewed(answer, now));
     if (answer.renewed) {
+      {
+        const std::lock_guard guard{m_};
+        remember_renewed(*lease);
+      }
       tell_.renewed(lease, now - batch.sent);
     } else if (answer.why == loss::none) {
       tell_.renewal_failed(lease, {errc::outcome_unknown, "too few nodes answered for it", {}});

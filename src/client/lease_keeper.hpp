@@ -6,6 +6,9 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "client/keeper_threads.hpp"
@@ -34,6 +37,9 @@ class lease_keeper {
   // Renews every lease now, or in a moment if it did so a moment ago: the store may have come back
   // without them.
   void renew_all();
+  // The same for leases on locks of these names, those that have been renewed before. A lease is
+  // not asked about more often than that.
+  void renew_named(const std::vector<std::string>& names);
   // The lease with this id was lost, says the store.
   void on_pushed_loss(const core::owner_id& id, loss why);
 
@@ -55,6 +61,7 @@ class lease_keeper {
   void apply(const std::shared_ptr<lease_state>& lease, const lease_state::due& what);
   void apply(const renewal_batch& batch, const result<std::vector<stores::renewal>>& answers);
   void schedule(lease_state& lease, core::time_point when);
+  void remember_renewed(lease_state& lease);
   void set_alarm(core::time_point when) noexcept;
 
   stores::store& store_;
@@ -65,6 +72,8 @@ class lease_keeper {
   std::mutex m_;
   // Protected by m_.
   std::set<entry> schedule_;
+  // Of those in the schedule, the ones that have been renewed, by their lock's name.
+  std::unordered_multimap<std::string_view, lease_state*> renewed_;
   std::deque<std::shared_ptr<lease_state>> to_renew_;
   core::time_point alarm_at_ = core::never;
   core::time_point all_due_at_{};  // when renew_all() had, or has, all of them renewed

@@ -139,12 +139,13 @@ failure lease_state::over_failure() {
   return lost_failure(why);
 }
 
-// Lost by our own clock: the store may still have it for us. Taken or deleted: it does not. Once.
+// Lost by our own clock, or recalled: the store may still have it for us. Taken or deleted: it does
+// not. Once.
 bool lease_state::take_leftover() {
   const std::lock_guard guard{m_};
   const auto why = machine_.why_lost();
-  const bool may_be_left =
-      why == loss::expired || why == loss::max_hold || why == loss::no_progress;
+  const bool may_be_left = why == loss::expired || why == loss::max_hold ||
+                           why == loss::no_progress || why == loss::recalled;
   return may_be_left && !std::exchange(left_nothing_, true);
 }
 

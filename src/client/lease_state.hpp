@@ -80,6 +80,8 @@ class lease_state : public std::enable_shared_from_this<lease_state> {
   // Where it stands in the keeper's schedule, and whether it may; protected by the keeper's mutex.
   core::time_point scheduled_at = core::never;
   bool forgotten = false;
+  bool known_as_renewed = false;
+  core::time_point doubted_at{};  // when it had, or has, to be renewed because of a change
 
  private:
   [[nodiscard]] std::shared_ptr<client_state> client();

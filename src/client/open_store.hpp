@@ -17,6 +17,9 @@ namespace holdfast::detail {
 [[nodiscard]] result<std::unique_ptr<stores::store>> open_store(
     const store_url& url, std::shared_ptr<runtime::background> background);
 
+// The server of a URL that names one; starts that of `local:` with the first connection.
+[[nodiscard]] stores::redis::endpoint server_of(const store_url& url);
+
 // For what is done to the nodes of a set, without a client.
 [[nodiscard]] stores::redlock::redlock_config redlock_config_of(const store_url& url);
 

@@ -16,6 +16,8 @@ std::string_view to_string(loss why) noexcept {
       return "it was held for as long as max_hold allows";
     case loss::no_progress:
       return "its holder made no progress";
+    case loss::recalled:
+      return "its holder was asked to give the lock back";
     case loss::session:
       return "the store ended the session";
   }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ struct component_config {
   bool has_tls = false;
   runtime::tls_settings tls{};
   std::string prefix{};
+  // zookeeper: where all locks lie, "" or "/path"; how late the servers hear of a session, twice
+  // that; whether every client may change what this one creates. Empty: if it has no user.
+  std::string chroot{};
+  core::duration tick{};
+  std::optional<bool> open_to_all{};
 };
 
 struct component {
@@ -48,4 +54,5 @@ struct component {
 extern "C" {
 // Each component defines one, called after it.
 HOLDFAST_API const holdfast::stores::component* holdfast_component_etcd();
+HOLDFAST_API const holdfast::stores::component* holdfast_component_zookeeper();
 }

@@ -23,7 +23,12 @@ class delayed_task {
   // Nothing is done if `owner`, which holds this, is gone by then.
   template <class Owner>
   void plan(Owner& owner) {
-    if (!planned_.exchange(true)) run_later(owner.weak_from_this());
+    plan_for([&owner] { return owner.weak_from_this(); });
+  }
+  // The same with what gives the owner, called when there is something to plan.
+  template <class Owner>
+  void plan_for(const Owner& owner) {
+    if (!planned_.load() && !planned_.exchange(true)) run_later(owner());
   }
 
  private:

@@ -152,6 +152,13 @@ class store_lock {
   [[nodiscard]] virtual result<lock_status> inspect(core::time_point until) = 0;
   // Removes the lock if it is held with this token; errc::not_held otherwise.
   [[nodiscard]] virtual result<void> break_with(fencing_token token, core::time_point until) = 0;
+  // From now on the lease with this token is not extended: asked to, the store says loss::recalled.
+  // Gives how long it keeps the lock for it at most. errc::not_held as above.
+  [[nodiscard]] virtual result<core::duration> recall(fencing_token token, core::time_point until) {
+    static_cast<void>(token), static_cast<void>(until);
+    return core::fail(errc::unsupported,
+                      "this store cannot ask a holder to give back this kind of lock");
+  }
 };
 
 // A held lease, as renewal sees it.
@@ -171,6 +178,12 @@ struct store_events {
   // A release that nobody waits for did not get through, and is not tried any more.
   std::function<void(std::string_view lock, const failure&)> release_given_up;
   std::function<void(core::duration step)> clock_stepped;
+};
+
+// Which leases must be renewed now, because they may be lost.
+struct doubt {
+  bool about_all = false;
+  std::vector<std::string> names{};  // of locks
 };
 
 class store {
@@ -205,14 +218,16 @@ class store {
   virtual void renew(std::vector<held> leases, core::time_point until, caller& by,
                      on_renewals done) = 0;
 
-  // Between renewals, on the renewing thread: returns false when `wake_fd` can be read, and true
-  // when the connection that carries renewals has ended, so that leases must be renewed now: the
-  // store may come back without them. A store that does not watch its connections says false at
-  // once.
-  [[nodiscard]] virtual bool await_doubt(int wake_fd) {
+  // Between renewals, on the renewing thread: returns no doubt when `wake_fd` can be read, and
+  // otherwise which leases must be renewed now: because a connection has ended, and the store may
+  // come back without them, or because it has told of a change. A store that watches neither says
+  // no doubt at once.
+  [[nodiscard]] virtual doubt await_doubt(int wake_fd) {
     static_cast<void>(wake_fd);
-    return false;
+    return {};
   }
+  // True if it tells of changes to a lock once a lease on it has been renewed.
+  [[nodiscard]] virtual bool tells_changes() const noexcept { return false; }
 
   // A walk may take many requests: each has `timeout`. Blocks.
   [[nodiscard]] virtual result<std::vector<lock_status>> list(std::string_view pattern,

@@ -111,14 +111,21 @@ class shifted_lock : public store_lock {
     return status;
   }
   [[nodiscard]] result<void> break_with(fencing_token token, core::time_point until) override {
-    auto broken = inner_->break_with(by_.own(token), until);
-    if (broken || broken.error().code != errc::not_held) return broken;
-    // In the words of the store it would name the store's own tokens.
-    return core::fail(errc::not_held, "the lock is not held with token " + to_string(token) +
-                                          "; nothing was changed");
+    return in_shown_words(inner_->break_with(by_.own(token), until), token);
+  }
+  [[nodiscard]] result<core::duration> recall(fencing_token token,
+                                              core::time_point until) override {
+    return in_shown_words(inner_->recall(by_.own(token), until), token);
   }
 
  private:
+  // In the words of the store it would name the store's own tokens.
+  template <class Result>
+  [[nodiscard]] static Result in_shown_words(Result got, fencing_token token) {
+    if (got || got.error().code != errc::not_held) return got;
+    return core::fail(errc::not_held, "the lock is not held with token " + to_string(token) +
+                                          "; nothing was changed");
+  }
   [[nodiscard]] on_renewal shown(on_renewal done) const {
     return [shown = by_, done = std::move(done)](result<renewal> got) {
       if (got) shown.show(*got);
@@ -163,7 +170,8 @@ class shifted_store : public store {
                     done(std::move(got));
                   });
   }
-  [[nodiscard]] bool await_doubt(int wake_fd) override { return inner_->await_doubt(wake_fd); }
+  [[nodiscard]] doubt await_doubt(int wake_fd) override { return inner_->await_doubt(wake_fd); }
+  [[nodiscard]] bool tells_changes() const noexcept override { return inner_->tells_changes(); }
 
   [[nodiscard]] result<std::vector<lock_status>> list(std::string_view pattern,
                                                       core::duration timeout) override {

@@ -57,6 +57,30 @@ TEST_F(CliFormat, BreakTakesItFromWhoeverHasIt) {
   }
 }
 
+TEST_F(CliFormat, BreakOfAReadWriteLockTakesItFromAllWhoHaveIt) {
+  for (const std::string mode : {"read", "write"}) {
+    const auto field = mode == "read" ? java : java + ":write";
+    ASSERT_EQ(server_.command({"HSET", "a", "mode", mode, field, "1"}), "2");
+    ASSERT_EQ(server_.command({"HSET", "a", "b" + java, "1"}), "1");
+    EXPECT_EQ(run({"break", "a", "--format", "redisson-rw", "--token", "5"}).exit, exited(64));
+    EXPECT_FALSE(is_free("a")) << "there are no tokens by which to choose";
+    const auto broken = run({"break", "a", "--format", "redisson-rw"});
+    EXPECT_EQ(broken.exit, exited(0)) << broken.err;
+    EXPECT_TRUE(is_free("a"));
+    const auto free = run({"break", "a", "--format", "redisson-rw"});
+    EXPECT_EQ(free.exit, exited(1));
+    EXPECT_TRUE(contains(free.err, "is free")) << free.err;
+  }
+}
+
+TEST_F(CliFormat, BreakOfAReadWriteLockStopsItsReaders) {
+  child_process wrapper{holdfast({"run", "a", "--format", "redisson-rw", "--shared", "--ttl", "6s",
+                                  "--", "sh", "-c", "echo ready $$ go; exec sleep 600"})};
+  ASSERT_FALSE(ready_numbers(wrapper).empty()) << wrapper.stderr_text();
+  EXPECT_EQ(run({"break", "a", "--format", "redisson-rw"}).exit, exited(0));
+  EXPECT_EQ(wrapper.wait_exit(), exited(76));
+}
+
 TEST_F(CliFormat, BreakStopsTheCommandThatRunsUnderIt) {
   child_process wrapper{holdfast({"run", "a", "--format", "redisson", "--ttl", "6s", "--", "sh",
                                   "-c", "echo ready $$ go; exec sleep 600"})};

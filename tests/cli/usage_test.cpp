@@ -30,6 +30,7 @@ TEST(CliUsage, EveryVerbHasHelpWithAnExample) {
                                                     {"redlock", "status"},
                                                     {"redlock", "init"},
                                                     {"redlock", "move"},
+                                                    {"doctor"},
                                                     {"fence"},
                                                     {"fence", "redis"},
                                                     {"fence", "postgresql"}};

@@ -33,7 +33,9 @@ TEST_F(RenewalBatch, IsAsImpatientAsItsShortestLease) {
   bool together = false;
   for (int round = 0; round < 4 && !together; ++round) {
     proxy.forget();
+    const auto had = c.counters().renewals;
     const lease outer = c.mutex("long", {.ttl = long_ttl}).acquire();
+    ASSERT_TRUE(eventually([&] { return c.counters().renewals > had; }));  // its first is early
     // The short one is due a moment before the long one, which then travels with it.
     let_pass(long_ttl / 3 - short_ttl / 3 - 300ms);
     const lease inner = c.mutex("short", {.ttl = short_ttl}).acquire();

@@ -214,6 +214,7 @@ class word_source {
         "SET k v NX PX n|SET k v NX XX|SET k v PX|SET k v KEEPTTL|SET k v XX KEEPTTL|"
         "SET k v KEEPTTL PX n|DEL k|DEL k k|PTTL k|PEXPIRE k n|PERSIST k|GETRANGE k n n|"
         "HSET k f v|HSET k f v f v|HSET k f v f|HGET k f|HMGET k f f|HDEL k f|HDEL k f f|HLEN k|"
+        "HSET k f n|HINCRBY k f n|HINCRBY k f|"
         "HGETALL k|ZADD k s v|ZADD k s v s v|ZADD k s v s|ZREM k v|ZREM k v v|ZCARD k|ZPOPMIN k|"
         "ZRANGE k n n WITHSCORES|RPUSH k v|RPUSH k v v v|LPOP k|RPOP k|LLEN k|LINDEX k n|"
         "LRANGE k n n|LREM k n v|TIME|PUBLISH c v|GET|TIME v|NOSUCH k",

@@ -39,6 +39,9 @@ const stores::redlock::redlock_lock& on_quorum(const stores::store_lock& lock) {
   return static_cast<const stores::redlock::redlock_lock&>(observed(lock));
 }
 
+// Longer than nobody does anything with a latch that is not over.
+constexpr core::duration latch_kept = std::chrono::minutes{5};
+
 client_options options_of(const plan& the) {
   using std::chrono::duration_cast;
   using std::chrono::milliseconds;
@@ -76,7 +79,8 @@ client::client(network& net, process& in, const std::vector<std::unique_ptr<node
             options_of(the));
       }()},
       kind_{the.of},
-      rule_{rule} {
+      rule_{rule},
+      latch_kind_{core::counter_kind::form::latch, the.latch_parts, latch_kept} {
   for (std::size_t i = 0; i < locks_max; ++i)
     locks_[i] = *state_->open(keys_of(i).lock, kind_);
 }
@@ -103,6 +107,21 @@ void client::acquire(std::size_t lock, std::uint32_t units, core::duration wait,
         if (got && *got) return done(std::move(**got), {});
         done(nullptr, got ? "not acquired" : got.error().message);
       });
+  const auto begun = *mine;
+  begun->begin();
+}
+
+void client::count(std::size_t latch, core::counter_request what,
+                   std::optional<core::duration> wait, on_counted done) {
+  const auto of = detail::open_counter(state_, "latch" + std::to_string(latch), latch_kind_);
+  if (!of) return done(detail::fail(of.error()));
+  const auto mine = counting_.emplace(counting_.end());
+  *mine = std::make_shared<detail::counting>(*of, std::move(what), wait, std::stop_token{},
+                                             in_.events, [this, mine, done](auto got) {
+                                               const auto until_told = std::move(*mine);
+                                               counting_.erase(mine);
+                                               done(got);
+                                             });
   const auto begun = *mine;
   begun->begin();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/acquisition.hpp"
+#include "client/counting.hpp"
 #include "client/lease_state.hpp"
 #include "sim/lock_script.hpp"
 #include "sim/network.hpp"
@@ -40,6 +41,11 @@ class client {
   void acquire(std::size_t lock, std::uint32_t units, core::duration wait, std::stop_token stop,
                on_done done);
 
+  // At a latch. `wait`: until it is open, or for so long.
+  using on_counted = std::function<void(const result<detail::counted>&)>;
+  void count(std::size_t latch, core::counter_request what, std::optional<core::duration> wait,
+             on_counted done);
+
   // True if something of this id was sent and never answered: it may still arrive.
   [[nodiscard]] bool may_arrive_late(const core::owner_id& id) const;
   // True if an attempt that was withdrawn for sure is never at any node again.
@@ -64,7 +70,9 @@ class client {
   const core::lock_kind kind_;
   const core::lease_rule rule_;
   std::array<std::shared_ptr<detail::lock_state>, locks_max> locks_;
+  const core::counter_kind latch_kind_;
   std::list<std::shared_ptr<detail::acquisition>> under_way_;
+  std::list<std::shared_ptr<detail::counting>> counting_;
 };
 
 }  // namespace holdfast::sim

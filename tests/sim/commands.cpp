@@ -248,6 +248,23 @@ reply hdel(call_context& in, words args) {
   });
 }
 
+reply hincrby(call_context& in, words args) {
+  const auto by = integer(args[2]);
+  if (!by) return not_an_integer();
+  return with_made<stored::hash>(in, args[0], [&](auto& hash) {
+    auto& value = hash.try_emplace(stored::hash::key_type{args[1]}, "0").first->second;
+    const auto had = integer(value);
+    if (!had) return reply::error("ERR hash value is not an integer");
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    constexpr auto least = std::numeric_limits<std::int64_t>::min();
+    if (*by < 0 ? *had < least - *by : *had > most - *by) {
+      return reply::error("ERR increment or decrement would overflow");
+    }
+    value = std::to_string(*had + *by);
+    return reply::of(*had + *by);
+  });
+}
+
 // ---- lists -------------------------------------------------------------------------------------
 
 reply rpush(call_context& in, words args) {
@@ -457,6 +474,7 @@ constexpr std::array commands{
     command{"HDEL", hdel, 2, any},
     command{"HGET", hget, 2, 2},
     command{"HGETALL", hgetall, 1, 1},
+    command{"HINCRBY", hincrby, 3, 3},
     command{"HLEN", length<stored::hash>, 1, 1},
     command{"HMGET", hmget, 2, any},
     command{"HSET", hset, 3, any},

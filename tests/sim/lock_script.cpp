@@ -15,7 +15,8 @@ namespace one = stores::redis::scripts;
 namespace many = stores::redlock::scripts;
 
 constexpr std::array of_one_redis{&one::acquire,       &one::release,       &one::renew,
-                                  &one::share_acquire, &one::share_release, &one::share_downgrade};
+                                  &one::share_acquire, &one::share_release, &one::share_downgrade,
+                                  &one::latch_count,   &one::latch_look};
 constexpr std::array of_a_quorum{&many::acquire, &many::raise,    &many::release, &many::extend,
                                  &many::repair,  &many::standing, &many::admit};
 

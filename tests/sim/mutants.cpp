@@ -17,6 +17,11 @@ constexpr std::string_view token_in_grant =
     "math.max((tonumber(record[2]) or 0) + 1, time[1] * 1000000 + time[2])";
 constexpr std::string_view counter_alone = "(tonumber(record[2]) or 0) + 1";
 constexpr std::string_view units_fit = "return used + units <= capacity";
+constexpr std::string_view units_fit_in_passing =
+    "used and used <= tonumber(kept and seen[2] or ARGV[10])";
+constexpr std::string_view units_token_in_passing =
+    "local text = time[1] .. string.format('%06d', time[2])";
+constexpr std::string_view units_behind_counter = "record[2] and record[2] - text >= 0";
 constexpr std::string_view clock_alone = "time[1] * 1000000 + time[2]";
 
 }  // namespace
@@ -87,6 +92,9 @@ std::vector<mutant> redis_mutants() {
       {"units-uncounted",
        "units are granted without counting those in use",
        {{"share_acquire", units_fit, "return true"}, {"share_release", units_fit, "return true"}}},
+      {"units-uncounted-in-passing",
+       "units are granted at once without counting those in use",
+       {{"share_acquire", units_fit_in_passing, "used"}}},
       {"dead-too-soon",
        "a holder is taken for dead before its lease has ended",
        {{"share_acquire", "expiry and expiry > ms then", "expiry and expiry > ms + 50 then"}}},
@@ -100,10 +108,26 @@ std::vector<mutant> redis_mutants() {
        "a writer that becomes a reader is not counted as one",
        {{"share_downgrade", "extend(mine, tonumber(ARGV[2]), 1)",
          "extend(mine, tonumber(ARGV[2]), 0)"}}},
+      {"counted-twice",
+       "a part that counts again is counted again",
+       {{"latch_count", "if known and redis.call('HGET', latch, part) then", "if false then"}}},
+      {"open-but-for-one",
+       "a latch is open when one part has still to count",
+       {{"latch_look", "return {known.left == 0 and 1 or 0,",
+         "return {known.left <= 1 and 1 or 0,"}}},
+      {"opened-untold",
+       "those who wait at a latch are not told that it opens",
+       {{"latch_count", "if left == 0 then", "if false then"}}},
       {"units-by-counter-alone",
        "a token of units is the counter's next, without the clock",
        {{"share_acquire", token_in_grant, counter_alone},
+        {"share_acquire", units_token_in_passing, "local text = '0'"},
         {"share_release", token_in_grant, counter_alone}}},
+      {"units-by-clock-alone",
+       "a token of units is the clock, without the counter",
+       {{"share_acquire", token_in_grant, clock_alone},
+        {"share_acquire", units_behind_counter, "false"},
+        {"share_release", token_in_grant, clock_alone}}},
   };
 }
 

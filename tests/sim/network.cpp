@@ -42,7 +42,9 @@ void connection::at_process(What what) {
 }
 
 void connection::send(std::vector<std::string> words) {
-  if (words[0] == "SUBSCRIBE") return subscribe(words.at(1));
+  if (words[0] == "SUBSCRIBE" || words[0] == "UNSUBSCRIBE") {
+    return listen(words[0] == "SUBSCRIBE", words.at(1));
+  }
   const auto what = std::make_shared<const command>(net_.scripts_.read(std::move(words)));
   const auto ask = shipped_scripts::ask_in(*what);
   if (ask) from_.traffic.sent(*ask);
@@ -73,17 +75,23 @@ void connection::reply_with(reply answer, const std::optional<sent_ask>& ask) {
   });
 }
 
-void connection::subscribe(const std::string& channel) {
+void connection::listen(bool begins, const std::string& channel) {
   unanswered_.push_back(std::nullopt);
-  at_node([this, channel] {
-    to_.subscribe(channel, *this);
-    reply_with(reply::list({reply::of(std::string{"subscribe"}), reply::of(channel), reply::of(1)}),
-               std::nullopt);
+  at_node([this, begins, channel] {
+    if (begins) {
+      to_.subscribe(channel, *this);
+    } else {
+      to_.unsubscribe(channel, *this);
+    }
+    const std::string said = begins ? "subscribe" : "unsubscribe";
+    reply_with(reply::list({reply::of(said), reply::of(channel), reply::of(1)}), std::nullopt);
   });
 }
 
-void connection::push(std::string message) {
-  at_process([this, message = std::move(message)]() mutable { tell.pushed(std::move(message)); });
+void connection::push(std::string channel, std::string message) {
+  at_process([this, channel = std::move(channel), message = std::move(message)]() mutable {
+    tell.pushed(std::move(channel), std::move(message));
+  });
 }
 
 // What was sent before still arrives.

@@ -28,9 +28,9 @@ class connection {
  public:
   // What its process hears; set once it is open.
   struct events {
-    std::function<void(reply)> answered;      // to requests, in order
-    std::function<void(std::string)> pushed;  // a message of a channel
-    std::function<void()> broken;             // once
+    std::function<void(reply)> answered;                           // to requests, in order
+    std::function<void(std::string channel, std::string)> pushed;  // a message of a channel
+    std::function<void()> broken;                                  // once
   };
 
   connection(network& net, process& from, node& to);
@@ -43,7 +43,7 @@ class connection {
   void send(std::vector<std::string> words);
   void close();
   // From the node.
-  void push(std::string message);
+  void push(std::string channel, std::string message);
 
   // Faults. A connection that is cut is cut at both ends, who hear of it (or not: a firewall that
   // forgot it) after a while.
@@ -64,7 +64,7 @@ class connection {
   void at_process(What what);
   void carry_out(const std::shared_ptr<const command>& what, const std::optional<sent_ask>& ask);
   void reply_with(reply answer, const std::optional<sent_ask>& ask);
-  void subscribe(const std::string& channel);
+  void listen(bool begins, const std::string& channel);
   void break_here();
   void end_here();
 

@@ -44,7 +44,7 @@ std::int64_t node::publish(std::string_view channel, std::string_view message) {
   const auto found = listeners_.find(channel);
   if (found == listeners_.end()) return 0;
   for (auto* one : found->second)
-    one->push(std::string{message});
+    one->push(std::string{channel}, std::string{message});
   return static_cast<std::int64_t>(found->second.size());
 }
 
@@ -78,6 +78,10 @@ bool node::has_firmly(std::string_view key, const core::owner_id& id, fencing_to
   if (value == nullptr || !value->starts_with(id.text())) return false;
   const auto holder = stores::redis::parse_holder(*value);
   return holder && holder->token != fencing_token{} && holder->token <= token;
+}
+
+void node::unsubscribe(const std::string& channel, connection& who) {
+  std::erase(listeners_[channel], &who);
 }
 
 void node::unsubscribe(connection& who) {

@@ -64,6 +64,7 @@ class node final : public surroundings {
   void subscribe(const std::string& channel, connection& who) {
     listeners_[channel].push_back(&who);
   }
+  void unsubscribe(const std::string& channel, connection& who);
   void unsubscribe(connection& who);
 
   [[nodiscard]] bool up() const noexcept { return up_; }

@@ -121,6 +121,11 @@ class observed_store final : public stores::store {
     if (!lock) return lock;
     return std::make_shared<observed_lock>(std::move(*lock), tell_);
   }
+  // The judge of latches asks what their users were told.
+  result<std::shared_ptr<stores::store_counter>> open_counter(
+      std::string_view name, const core::counter_kind& kind) override {
+    return of_->open_counter(name, kind);
+  }
   std::size_t renewal_batch_max() const noexcept override { return of_->renewal_batch_max(); }
   void renew(std::vector<stores::held> leases, core::time_point until, caller& by,
              on_renewals done) override {

@@ -82,6 +82,7 @@ plan::plan(std::uint64_t from) : seed{from}, store{store_of(from)}, nodes{1} {
     become_quorum();
   } else {
     share();
+    count_down();
   }
 }
 
@@ -95,6 +96,19 @@ void plan::share() {
     of.permits = static_cast<std::uint32_t>(random.between(1, 4));
   }
   std::erase(faults, fault::foreign);
+}
+
+// Some worlds have latches beside their locks. A latch that is lost never opens.
+void plan::count_down() {
+  random_stream random{seed, 14};
+  if (!random.chance(200)) return;
+  latches = count(random, 4, 10);
+  latch_parts = static_cast<std::uint32_t>(random.between(1, 6));
+  latch_think = random.spread(10, 1500) * millisecond;
+  std::erase_if(faults, [](fault what) {
+    return what == fault::node_rollback || what == fault::node_empty ||
+           what == fault::node_step_back || what == fault::node_step_on;
+  });
 }
 
 // The promises that a quorum makes hold while a minority of its nodes forgets: what a crash does is
@@ -336,6 +350,10 @@ std::string plan::described() const {
                                      (resends ? ", acquires are sent again" : "") +
                                      (dense ? ", counters ahead of clocks" : "") +
                                      (slow_boots > 0 ? ", clocks slow at boot" : ""));
+  }
+  if (latches > 0) {
+    text.insert(text.find(';'), ", " + std::to_string(latches) + " latches of " +
+                                    std::to_string(latch_parts) + " parts");
   }
   for (const auto what : faults)
     text += " " + std::string{name_of(what)};

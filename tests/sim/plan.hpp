@@ -71,6 +71,9 @@ struct plan {
   bool drift_bound_kept;
   bool hands_over;  // workers of one process hand a lock on among themselves
   network::manners manners;
+  std::size_t latches = 0;  // one after the other; each is counted at and waited for by all parts
+  std::uint32_t latch_parts = 0;
+  instant latch_think = 0;  // at most, before each part counts
   // Of a quorum.
   core::duration node_timeout{};
   core::duration max_ttl{};
@@ -94,6 +97,7 @@ struct plan {
  private:
   void become_quorum();
   void share();
+  void count_down();
   void be_forgetful();
   void ambush_admissions();
   void drop_locks();

@@ -42,8 +42,8 @@ class sim_stream final : public runtime::stream {
  public:
   explicit sim_stream(connection& on) : on_{on} {
     on_.tell.answered = [this](const reply& what) { came(what); };
-    on_.tell.pushed = [this](std::string text) {
-      came(reply::list({reply::of(std::string{"message"}), reply::of(std::string{}),
+    on_.tell.pushed = [this](std::string channel, std::string text) {
+      came(reply::list({reply::of(std::string{"message"}), reply::of(std::move(channel)),
                         reply::of(std::move(text))}));
     };
     on_.tell.broken = [this] {

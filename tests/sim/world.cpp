@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "redlock_scripts.hpp"
+#include "sim/latch_user.hpp"
 #include "sim/worker.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redlock/node_set.hpp"
@@ -40,6 +41,7 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
       rule{followed(the.rule, left)},
       trace{time},
       judge{time, trace, locks_max, core::capacity_of(the.of), lenient},
+      latches{time, judge, the.latches, the.latch_parts},
       without{left},
       scripts_{scripts},
       random_{seed, 2},
@@ -57,7 +59,9 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
     const auto boot = make_clock(boot_start, second, -1);
     const auto wall = make_clock(wall_start, second, -1);
     hosts_.push_back(
-        {std::make_unique<process>(time, "p" + std::to_string(i), boot, wall, random_.bits()), {}});
+        {std::make_unique<process>(time, "p" + std::to_string(i), boot, wall, random_.bits()),
+         {},
+         {}});
   }
   for (std::size_t i = 0; i < the.workers; ++i) {
     const auto on = i % the.processes;
@@ -66,7 +70,12 @@ world::world(std::uint64_t seed, script_engine& engine, const shipped_scripts& s
         *this, *hosts_[on].of, on, "p" + std::to_string(on) + ".w" + std::to_string(all.size()),
         random_.bits()));
   }
-  busy_workers_ = the.workers;
+  for (std::uint32_t i = 0; i < the.latch_parts; ++i) {
+    auto& here = hosts_[i % the.processes];
+    here.parts.push_back(
+        std::make_unique<latch_user>(*this, *here.of, i % the.processes, i, random_.bits()));
+  }
+  busy_workers_ = the.workers + the.latch_parts;
   clients_.resize(the.processes);
   if (!the.drift_bound_kept) judge.exclusion_void_until(1'000'000 * second);
 }
@@ -120,6 +129,8 @@ void world::start(std::size_t which) {
         std::make_unique<client>(net_, *here.of, nodes_, the, rule, observer_of(which)));
     clients_[which] = all_clients_.back().get();
     for (const auto& one : here.workers)
+      one->start();
+    for (const auto& one : here.parts)
       one->start();
   });
 }

@@ -12,6 +12,7 @@
 
 #include "sim/client.hpp"
 #include "sim/judge.hpp"
+#include "sim/latch_judge.hpp"
 #include "sim/lock_script.hpp"
 #include "sim/network.hpp"
 #include "sim/plan.hpp"
@@ -19,6 +20,7 @@
 
 namespace holdfast::sim {
 
+class latch_user;
 class worker;
 
 // A fault that waits for its moment. See world_ambush.cpp.
@@ -75,6 +77,7 @@ class world {
   timeline time;
   trace_log trace;
   class judge judge;
+  latch_judge latches;
   const left_out without;
   const planting planted{without};
   [[nodiscard]] client& client_of(std::size_t process) { return *clients_[process]; }
@@ -95,6 +98,7 @@ class world {
   struct host {
     std::unique_ptr<process> of;
     std::vector<std::unique_ptr<worker>> workers;
+    std::vector<std::unique_ptr<latch_user>> parts;
     std::int64_t wall_off = 0;  // by how much its wall clock was stepped
   };
 

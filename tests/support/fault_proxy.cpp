@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "support/http_frame.hpp"
 #include "support/resp_frame.hpp"
 
 namespace holdfast::test {
@@ -48,8 +49,8 @@ bool contains(const std::string& request, std::string_view matching) {
 
 }  // namespace
 
-fault_proxy::fault_proxy(endpoint upstream, listen_on kind)
-    : kind_{kind}, wake_{::eventfd(0, EFD_CLOEXEC)}, upstream_{std::move(upstream)} {
+fault_proxy::fault_proxy(endpoint upstream, listen_on kind, speaks what)
+    : kind_{kind}, speaks_{what}, wake_{::eventfd(0, EFD_CLOEXEC)}, upstream_{std::move(upstream)} {
   listen();
   thread_ = std::thread{[this] { run(); }};
 }
@@ -253,7 +254,9 @@ void fault_proxy::run() {
       if (fds[2 + 2 * i].revents != 0 && fds[2 + 2 * i].fd == on.client) take_requests(on);
       if (fds[3 + 2 * i].revents != 0 && fds[3 + 2 * i].fd == on.server) take_replies(on);
       send_due(on);
-      if (on.client < 0 && on.server >= 0 && !on.holding && !on.ended) {
+      // A server of HTTP would give up a request whose connection ends.
+      const bool awaits_answer = speaks_ == speaks::http && !on.fates.empty();
+      if (on.client < 0 && on.server >= 0 && !on.holding && !on.ended && !awaits_answer) {
         // What the client sent before it closed still arrives.
         on.ended = true;
         ::shutdown(on.server, SHUT_WR);
@@ -286,7 +289,10 @@ void fault_proxy::take_requests(link& on) {
     close_fd(on.client);
     return;
   }
-  while (const std::size_t size = first_message(on.requests)) {
+  const auto next = [&] {
+    return speaks_ == speaks::http ? first_request(on.requests) : first_message(on.requests);
+  };
+  while (const std::size_t size = next()) {
     std::string request = on.requests.substr(0, size);
     on.requests.erase(0, size);
     log_.push_back(request);
@@ -301,6 +307,7 @@ void fault_proxy::take_requests(link& on) {
 }
 
 void fault_proxy::take_request(link& on, std::string request) {
+  if (speaks_ == speaks::http) on.fates.clear();  // that before it is answered
   const auto met = std::find_if(rules_.begin(), rules_.end(),
                                 [&](const rule& r) { return contains(request, r.matching); });
   if (met == rules_.end()) {
@@ -353,6 +360,7 @@ void fault_proxy::take_replies(link& on) {
 
 // Pairs the replies that have come with the requests they answer.
 void fault_proxy::settle(link& on) {
+  if (speaks_ == speaks::http) return settle_http(on);
   while (!on.holding_replies) {
     if (!on.fates.empty() && on.fates.front().what == fate::kind::canned) {
       on.to_client.push_back({clock::now() + delay_, std::move(on.fates.front().reply)});
@@ -363,7 +371,8 @@ void fault_proxy::settle(link& on) {
     if (size == 0) break;
     // A message nobody asked for is one that the server pushed.
     const auto pushed = lose_messages_ ? fate::kind::swallow : fate::kind::pass;
-    const fate::kind what = on.fates.empty() ? pushed : on.fates.front().what;
+    const bool unasked = on.fates.empty() || on.replies.front() == '>';
+    const fate::kind what = unasked ? pushed : on.fates.front().what;
     if (what == fate::kind::cut) {
       drop(on);
       return;
@@ -372,12 +381,29 @@ void fault_proxy::settle(link& on) {
       on.holding_replies = true;
       break;
     }
-    if (!on.fates.empty()) on.fates.pop_front();
+    if (!unasked) on.fates.pop_front();
     if (what == fate::kind::pass) {
       on.to_client.push_back({clock::now() + delay_, on.replies.substr(0, size)});
     }
     on.replies.erase(0, size);
   }
+  send_due(on);
+}
+
+// A client has one request under way on a connection, so what comes is the answer to the last one.
+void fault_proxy::settle_http(link& on) {
+  const auto what = on.fates.empty() ? fate::kind::pass : on.fates.back().what;
+  if (what == fate::kind::canned) {
+    on.to_client.push_back({clock::now() + delay_, std::move(on.fates.back().reply)});
+    on.fates.clear();
+  }
+  if (on.replies.empty() || what == fate::kind::hold) return send_due(on);
+  if (what == fate::kind::cut || on.client < 0) return drop(on);
+  if (what != fate::kind::swallow) {
+    on.fates.clear();
+    on.to_client.push_back({clock::now() + delay_, on.replies});
+  }
+  on.replies.clear();
   send_due(on);
 }
 

@@ -1,4 +1,4 @@
-// A network that misbehaves on command, between a client and a real redis-server.
+// A network that misbehaves on command, between a client and a real server.
 #pragma once
 
 #include <chrono>
@@ -35,12 +35,16 @@ enum class fault {
 class fault_proxy {
  public:
   enum class listen_on { unix_socket, tcp };
-  explicit fault_proxy(endpoint upstream, listen_on kind = listen_on::unix_socket);
+  // Of HTTP, only requests are taken apart: an answer may have no end.
+  enum class speaks { redis, http };
+  explicit fault_proxy(endpoint upstream, listen_on kind = listen_on::unix_socket,
+                       speaks what = speaks::redis);
   fault_proxy(const fault_proxy&) = delete;
   fault_proxy& operator=(const fault_proxy&) = delete;
   ~fault_proxy();
 
   [[nodiscard]] std::string url() const;
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 
   // For the next `times` requests that contain `matching` (raw bytes; empty: all do).
   void inject(fault what, std::string matching = {}, std::size_t times = 1, std::string reply = {});
@@ -115,11 +119,13 @@ class fault_proxy {
   void forward(link& on, const std::string& request);
   void take_replies(link& on);
   void settle(link& on);
+  void settle_http(link& on);
   void send_due(link& on);
   static void close_fd(int& fd);
   static void drop(link& on);
 
   const listen_on kind_;
+  const speaks speaks_;
   temp_dir folder_;
   std::uint16_t port_ = 0;
   int listener_ = -1;

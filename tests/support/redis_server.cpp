@@ -51,7 +51,7 @@ redis_server::redis_server(redis_server_options options) : options_{std::move(op
   // Somebody else may take the free port before redis-server does.
   constexpr int tries = 5;
   for (int i = 0; i < tries; ++i) {
-    if (options_.tcp) port_ = free_port();
+    if (options_.tcp) port_ = options_.port != 0 ? options_.port : free_port();
     write_config();
     start();
     if (await_answer()) return;
@@ -73,8 +73,8 @@ void redis_server::write_config() const {
   config << (options_.tls ? "port 0\ntls-port " : "port ") << port_
          << "\nbind 127.0.0.1\nunixsocket " << socket_path() << "\nunixsocketperm 700\ndir "
          << folder_.path().string() << "\nlogfile " << folder_.file("redis.log")
-         << "\nsave \"\"\nappendonly no\ndaemonize no\n"
-         << "enable-debug-command yes\n";
+         << "\ndaemonize no\n";
+  if (!options_.sentinel) config << "save \"\"\nappendonly no\nenable-debug-command yes\n";
   if (!options_.password.empty()) config << "requirepass " << options_.password << '\n';
   if (const auto& tls = options_.tls) {
     config << "tls-cert-file " << tls->shows.cert << "\ntls-key-file " << tls->shows.key
@@ -96,7 +96,8 @@ void redis_server::start() {
   for (std::string& entry : options_.environment)
     environment.push_back(entry.data());
   environment.push_back(nullptr);
-  const char* const arguments[] = {"redis-server", config.c_str(), nullptr};
+  const char* const arguments[] = {"redis-server", config.c_str(),
+                                   options_.sentinel ? "--sentinel" : nullptr, nullptr};
   const pid_t parent = ::getpid();
 
   const pid_t child = ::fork();

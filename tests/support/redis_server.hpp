@@ -25,6 +25,8 @@ struct server_tls {
 struct redis_server_options {
   bool tcp = false;                        // also listen on a free port of the loopback address
   std::vector<std::string> config{};       // lines of redis.conf; the defaults persist nothing
+  bool sentinel = false;                   // a Sentinel instead, told what to watch by `config`
+  std::uint16_t port = 0;                  // on TCP, at this one: it was free a moment ago
   std::string password{};                  // requirepass
   std::string preload{};                   // a library to LD_PRELOAD
   std::vector<std::string> environment{};  // NAME=value, besides the test's own

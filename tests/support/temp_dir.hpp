@@ -13,8 +13,8 @@ namespace holdfast::test {
 // Not thread-safe. The path is short enough for a unix socket in it (108 bytes).
 class temp_dir {
  public:
-  temp_dir() {
-    std::string base = std::filesystem::temp_directory_path().string();
+  temp_dir() : temp_dir{std::filesystem::temp_directory_path().string()} {}
+  explicit temp_dir(std::string base) {
     constexpr std::size_t longest = 60;
     if (base.size() > longest) base = "/tmp";
     std::string pattern = base + "/holdfast-test-XXXXXX";

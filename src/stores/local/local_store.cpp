@@ -20,8 +20,7 @@ guarantees promises() {
 
 }  // namespace
 
-std::unique_ptr<store> make_local_store(redis::redis_config config,
-                                        std::shared_ptr<runtime::background> background) {
+redis::redis_config with_local_server(redis::redis_config config) {
   auto server = std::make_shared<local_server>();
   config.server.node = "local: (" + escape(server->socket_path()) + ")";
   // Before each connection, because the server may have died since the last one.
@@ -30,7 +29,12 @@ std::unique_ptr<store> make_local_store(redis::redis_config config,
     return runtime::connect_unix(server->socket_path(), until);
   };
   config.promises = promises();
-  return redis::make_redis_store(std::move(config), std::move(background));
+  return config;
+}
+
+std::unique_ptr<store> make_local_store(redis::redis_config config,
+                                        std::shared_ptr<runtime::background> background) {
+  return redis::make_redis_store(with_local_server(std::move(config)), std::move(background));
 }
 
 }  // namespace holdfast::stores::local

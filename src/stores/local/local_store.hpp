@@ -9,6 +9,9 @@
 
 namespace holdfast::stores::local {
 
+// The server and how to connect to it, and what it promises.
+[[nodiscard]] redis::redis_config with_local_server(redis::redis_config config);
+
 // The server, how to connect to it and what it promises are filled in; the rest is as given.
 [[nodiscard]] std::unique_ptr<store> make_local_store(
     redis::redis_config config, std::shared_ptr<runtime::background> background);

@@ -28,6 +28,7 @@ class lock_entry {
     core::owner_id id;
     core::time_point expires{};
     holder who;  // its units, too
+    bool recalled = false;
   };
   struct place {
     core::owner_id id;

@@ -78,6 +78,7 @@ class memory_lock final : public store_lock {
     }
     const auto granted = mine->who.token;
     if (token != fencing_token{} && token != granted) return {false, loss::taken, {}, {}, {}};
+    if (mine->recalled) return {false, loss::recalled, {}, {}, {}};
     mine->expires = std::max(mine->expires, now + ttl);  // never shorter
     if (downgrades) entry_.downgrade(*mine);
     return {true, loss::none, ttl, now, granted};
@@ -104,20 +105,32 @@ class memory_lock final : public store_lock {
 
   result<void> break_with(fencing_token token, core::time_point) override {
     const std::lock_guard guard{space_->m};
+    const auto one = held_with(token);
+    if (!one) return fail(one.error());
+    entry_.release(core::owner_id{(*one)->id});
+    return {};
+  }
+
+  result<core::duration> recall(fencing_token token, core::time_point) override {
+    const std::lock_guard guard{space_->m};
+    const auto one = held_with(token);
+    if (!one) return fail(one.error());
+    (*one)->recalled = true;
+    return (*one)->expires - runtime::now();
+  }
+
+ private:
+  // Under the space's mutex.
+  [[nodiscard]] result<lock_entry::hold*> held_with(fencing_token token) {
     entry_.expire(runtime::now());
     if (!entry_.is_held()) {
       return fail(errc::not_held, "nobody holds the lock; nothing was changed");
     }
-    const auto* one = entry_.held_with(token);
-    if (one == nullptr) {
-      return fail(errc::not_held, "the lock is held with token " + to_string(entry_.shown().token) +
-                                      ", not " + to_string(token) + "; nothing was changed");
-    }
-    entry_.release(core::owner_id{one->id});
-    return {};
+    if (auto* one = entry_.held_with(token)) return one;
+    return fail(errc::not_held, "the lock is held with token " + to_string(entry_.shown().token) +
+                                    ", not " + to_string(token) + "; nothing was changed");
   }
 
- private:
   lock_entry& open_entry() {
     const std::lock_guard guard{space_->m};
     return space_->locks[name_];

@@ -54,6 +54,7 @@ void channel::notice_closing(lock& held) {
   // nobody asked for cannot be matched with anything.
   const auto got = stream_->peek();
   if (got.would_block) return;
+  if (got.bytes > 0 && keeps_changes_) return read_unasked(held);
   const int why = got.bytes > 0 ? EPROTO : got.error;
   break_locked(held, runtime::describe_end(*stream_, why), errc::store_unreachable);
 }
@@ -91,7 +92,7 @@ void channel::send_or_leave(lock& held) {
 }
 
 void channel::call(std::string_view command, core::time_point until, bool alone, caller& by,
-                   on_reply done, std::uint64_t* position) {
+                   on_reply done, std::uint64_t* position, std::string_view before) {
   const auto mine = std::make_shared<pending_call>(*this, until, alone, std::move(done));
   failure why;
   {
@@ -102,7 +103,8 @@ void channel::call(std::string_view command, core::time_point until, bool alone,
       why = {errc::store_unreachable,
              "the connection to " + node_ + (was_broken ? " is broken" : " was closed"),
              {}};
-    } else if (!enqueue(command, {mine, nullptr, 0, core::never})) {
+    } else if ((!before.empty() && !enqueue(before, {nullptr, nullptr, 0, runtime::now()})) ||
+               !enqueue(command, {mine, nullptr, 0, core::never})) {
       why = {errc::overloaded, "too many requests are under way to " + node_, {}};
     } else {
       if (position != nullptr) *position = sent_.load();

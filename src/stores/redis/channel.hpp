@@ -17,6 +17,7 @@
 #include "core/types.hpp"
 #include "runtime/parker.hpp"
 #include "runtime/stream.hpp"
+#include "stores/redis/changed_keys.hpp"
 #include "stores/redis/resp.hpp"
 #include "stores/waiting.hpp"
 
@@ -56,9 +57,9 @@ class channel {
   // Sends one command. `done` gets its reply, in turn with the caller. `alone`: no other caller
   // uses this server now. errc::store_unreachable: it was not sent. errc::outcome_unknown: sent, no
   // reply. `position` (if any) is where it stands among all commands sent here, for answered(); it
-  // is set before `done` can be called.
+  // is set before `done` can be called. `before`: another command, to go right in front of it.
   void call(std::string_view command, core::time_point until, bool alone, caller& by, on_reply done,
-            std::uint64_t* position = nullptr);
+            std::uint64_t* position = nullptr, std::string_view before = {});
   // The same on the calling thread.
   [[nodiscard]] result<reply> call(std::string_view command, core::time_point until, bool alone);
 
@@ -83,6 +84,12 @@ class channel {
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_.load(); }
   [[nodiscard]] bool answered(std::uint64_t up_to) const noexcept { return read_.load() >= up_to; }
   [[nodiscard]] bool idle() const noexcept { return answered(sent()); }
+
+  // To be called before the first use of a connection on which the server tells of changed keys.
+  // Where it was not called, what comes unasked on an idle connection breaks it.
+  void keep_changes() noexcept { keeps_changes_ = true; }
+  // Those that have been told since the last call. Reads what has come, if nothing is under way.
+  [[nodiscard]] changed_keys take_changes();
 
   [[nodiscard]] bool broken() const noexcept { return broken_.load(); }
   // A caller gave up waiting for a reply: the connection may be stuck.
@@ -121,6 +128,7 @@ class channel {
   bool enqueue(std::string_view command, in_flight entry);
   void send_or_leave(lock& held);
   void notice_closing(lock& held);
+  void read_unasked(lock& held);
   void send_pending(lock& held);
   void lead(lock& held, pending_call& mine);
   enum class read_result { progress, nothing, failed };
@@ -139,7 +147,8 @@ class channel {
   const std::string node_;
   const core::duration spin_;
   const core::duration posted_patience_;
-  reply_reader reader_;  // the leader's
+  bool keeps_changes_ = false;  // constant after construction
+  reply_reader reader_;         // the leader's
 
   std::atomic<bool> broken_{false};
   std::atomic<bool> suspect_{false};
@@ -158,6 +167,7 @@ class channel {
   std::uint64_t stream_end_ = 0;      // bytes ever put into out_
   std::uint64_t stream_flushed_ = 0;  // bytes ever handed to the kernel
   core::time_point last_used_{};
+  changed_keys changes_;
   std::size_t awaited_ = 0;         // commands in flight that a caller waits for
   std::size_t awaited_unsent_ = 0;  // of those, the ones in out_
   bool someone_sends_ = false;

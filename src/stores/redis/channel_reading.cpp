@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "runtime/clock.hpp"
 #include "runtime/socket.hpp"
@@ -132,6 +133,33 @@ void channel::pass_lead(lock& held) {
   if (next) next->unpark();
 }
 
+changed_keys channel::take_changes() {
+  lock held{m_};
+  if (in_flight_.empty() && !someone_leads_ && !broken_) read_unasked(held);
+  return std::exchange(changes_, {});
+}
+
+// Under m_, while nothing is under way: what comes then is a push, or nothing that can be matched.
+void channel::read_unasked(lock& held) {
+  std::array<char, read_chunk_bytes> chunk;
+  for (;;) {
+    const auto got = stream_->receive_some(chunk.data(), chunk.size());
+    if (got.error != 0) {
+      return break_locked(held, runtime::describe_end(*stream_, got.error),
+                          errc::store_unreachable);
+    }
+    if (got.bytes == 0) return;
+    reader_.feed({chunk.data(), got.bytes});
+    bool is_push = true;
+    while (const auto one = reader_.next()) {
+      is_push = is_push && one->type == reply_kind::push;
+      changes_.take(*one);
+    }
+    if (is_push && reader_.trouble().empty()) continue;
+    return break_locked(held, "it answered what nobody had asked", errc::store_unreachable);
+  }
+}
+
 void channel::lead(lock& held, pending_call& mine) {
   while (!mine.over && !broken_) {
     send_pending(held);
@@ -196,17 +224,23 @@ channel::read_result channel::read_replies(lock& held, core::time_point until, b
   const int error = read.error;
 
   std::vector<reply> replies;
+  changed_keys changes;
   std::string_view garbled;
   if (got > 0) {
     // Only the leader touches the reader.
     reader_.feed({chunk.data(), got});
     while (auto one = reader_.next()) {
       // No answer to anything: taking it for one would shift all that follow.
-      if (one->type != reply_kind::push) replies.push_back(std::move(one));
+      if (one->type != reply_kind::push) {
+        replies.push_back(std::move(one));
+      } else if (keeps_changes_) {
+        changes.take(*one);
+      }
     }
     garbled = reader_.trouble();
   }
   held.lock();
+  changes_.take(std::move(changes));
   deliver(held, replies);
   if (!garbled.empty()) {
     break_locked(held, std::string{garbled}, errc::incompatible);

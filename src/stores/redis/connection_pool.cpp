@@ -136,6 +136,12 @@ void connection_pool::dismiss(channel& ended) {
   drop_unfit();
 }
 
+bool connection_pool::carries(const channel& one) {
+  const std::lock_guard guard{m_};
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [&](const auto& mine) { return mine.get() == &one; });
+}
+
 void connection_pool::renounce() {
   const std::lock_guard guard{m_};
   for (const auto& one : channels_)
@@ -178,6 +184,7 @@ void connection_pool::connect(core::time_point until, on_connected done) {
   dialer_->dial(until, [this, again, done = std::move(done)](auto over) {
     auto fresh = std::move(over).map([this](auto bytes) {
       auto on = std::make_shared<channel>(std::move(bytes), node(), limits_.spin);
+      if (limits_.keeps_changes) on->keep_changes();
       on->read_when_told(on);
       return on;
     });

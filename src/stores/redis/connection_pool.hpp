@@ -17,6 +17,7 @@
 #include "stores/pause.hpp"
 #include "stores/redis/channel.hpp"
 #include "stores/redis/dialer.hpp"
+#include "stores/redis/request_carrier.hpp"
 #include "stores/redis/script_call.hpp"
 #include "stores/waiting.hpp"
 
@@ -25,14 +26,10 @@ namespace holdfast::stores::redis {
 struct pool_limits {
   std::size_t connections = 2;
   core::duration spin = std::chrono::microseconds{60};
-};
-
-// Which connection carried a request, so that a later one can be sent behind it.
-struct sent_position {
-  std::shared_ptr<channel> on;
-  std::uint64_t position = 0;
-
-  [[nodiscard]] bool answered() const noexcept { return !on || on->answered(position); }
+  bool keeps_changes = false;  // what the server tells of changed keys is read
+  // Where a request belongs is for the caller to find out: an error reply that says "elsewhere" is
+  // given as it came.
+  bool in_cluster = false;
 };
 
 // Thread-safe; must outlive what it was asked for. Few callers get a connection each; more than
@@ -42,11 +39,8 @@ struct sent_position {
 // caught up or is too old; those that were idle at the time go with it, because what silenced one
 // (a firewall, a moved address) silences all, and finding out one by one takes a timeout each.
 // Connecting anew is paced: bounded, jittered back-off for all together.
-class connection_pool {
+class connection_pool final : public request_carrier {
  public:
-  using on_answer = std::function<void(result<reply>, const sent_position& sent)>;
-  using on_looked = std::function<void(result<reply>)>;
-
   // Connections that are being given up; the oldest is closed when there are more.
   static constexpr std::size_t retired_max = 8;
 
@@ -60,26 +54,21 @@ class connection_pool {
   };
 
   connection_pool(std::shared_ptr<dialer> to, pool_limits limits, hooks tell);
-  connection_pool(const connection_pool&) = delete;
-  connection_pool& operator=(const connection_pool&) = delete;
-  ~connection_pool();
+  ~connection_pool() override;
 
-  // `behind`: use that connection if it still works, so that this comes after what it carries.
-  // `done` is also told where the request was sent.
   void run(script_call script, core::time_point until, const sent_position& behind, caller& by,
-           on_answer done);
-  // For what changes nothing: asked again if the connection breaks under it.
+           on_answer done) override;
   void look(script_call script, core::time_point until, const sent_position& behind, caller& by,
-            on_looked done);
-  void look(std::string bytes, core::time_point until, caller& by, on_looked done);
+            on_looked done) override;
 
   // For connections of their own, for a use that is not ours.
   [[nodiscard]] dialer& dial() const noexcept { return *dialer_; }
 
-  // Sends without waiting, if a connection is open; nothing otherwise. Position 0: there are too
-  // many requests under way, and it was not sent. `done` and `before` as channel::post().
   [[nodiscard]] sent_position post(const script_call& script, const sent_position& behind,
-                                   channel::on_reply done, std::string_view before = {});
+                                   channel::on_reply done, std::string_view before) override;
+  // Whether it is one of the connections here, so that something can be sent behind what it
+  // carries.
+  [[nodiscard]] bool carries(const channel& one);
 
   // Uses no connection that there is now for anything new: behind the same address may be another
   // server.
@@ -96,7 +85,7 @@ class connection_pool {
   // Blocks until the replies that nobody waits for have come.
   void flush(core::time_point until);
 
-  [[nodiscard]] const std::string& node() const noexcept { return dialer_->node(); }
+  [[nodiscard]] const std::string& node() const noexcept override { return dialer_->node(); }
   void close();
 
  private:

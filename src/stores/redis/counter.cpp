@@ -68,7 +68,7 @@ script_call redis_counter::latch_script(const core::counter_request& what, const
 }
 
 script_call redis_counter::redisson_script(const core::counter_request& what) const {
-  using redisson::publish_command;
+  const auto publish_command = server_->publish_command();
   const auto amount = std::to_string(what.amount);
   const bool is_latch = kind_.what == form::redisson_latch;
   const std::array<std::string_view, 2> keys{key_, channel_};

@@ -84,10 +84,11 @@ void connection_pool::exchange::enter() {
 
 void connection_pool::exchange::send(std::shared_ptr<channel> on, bool alone) {
   sent_.on = std::move(on);
+  static const auto asking = command{1}.arg("ASKING").bytes();
   sent_.on->call(
       source_.empty() ? script_.by_hash() : source_, until_, alone, by_,
       [self = shared_from_this()](auto answer) { self->answered(std::move(answer)); },
-      &sent_.position);
+      &sent_.position, script_.asks_first() ? std::string_view{asking} : std::string_view{});
 }
 
 void connection_pool::exchange::answered(result<reply> answer) {
@@ -113,7 +114,7 @@ void connection_pool::exchange::answered(result<reply> answer) {
       pool_.posted_before_ = nullptr;
       return again(sent_, script_.by_source());
     }
-    answer = fail(pool_.refused(said));
+    if (!pool_.limits_.in_cluster || !says_elsewhere(said)) answer = fail(pool_.refused(said));
   }
   const bool unknown = !answer && answer.error().code == errc::outcome_unknown;
   if (unknown && std::exchange(may_repeat_, false) && in_time()) return again({}, {});
@@ -144,10 +145,6 @@ void connection_pool::look(script_call script, core::time_point until, const sen
       *this, std::move(script), until, behind, by,
       [done = std::move(done)](auto answer, const auto&) { done(std::move(answer)); }, true)
       ->enter();
-}
-
-void connection_pool::look(std::string bytes, core::time_point until, caller& by, on_looked done) {
-  look(script_call{std::move(bytes)}, until, {}, by, std::move(done));
 }
 
 }  // namespace holdfast::stores::redis

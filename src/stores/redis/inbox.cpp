@@ -37,10 +37,10 @@ std::optional<grant_message> parse_grant(std::string_view payload) {
   return grant;
 }
 
-inbox::inbox(connection_pool& via, std::function<void(const grant_message&)> stray,
-             std::function<void()> last_left)
+inbox::inbox(connection_pool& via, std::string_view name_begins,
+             std::function<void(const grant_message&)> stray, std::function<void()> last_left)
     : via_{via},
-      name_{std::string{inbox_prefix} + std::string{runtime::fresh_owner().text()}},
+      name_{std::string{name_begins} + std::string{runtime::fresh_owner().text()}},
       stray_{std::move(stray)},
       last_left_{std::move(last_left)},
       reader_{{.open =
@@ -141,10 +141,17 @@ bool inbox::rest() {
 
 // ---- attempts ----------------------------------------------------------------------------------
 
-void inbox::expect(const core::owner_id& id) {
+void inbox::expect(const core::owner_id& id, unsigned slot) {
   const lock held{m_};
-  waiters_.try_emplace(id);
+  waiters_.try_emplace(id).first->second.slot = slot;
   used_ = true;
+}
+
+void inbox::ask_again(const std::function<bool(unsigned slot)>& is_meant) {
+  const lock held{m_};
+  for (auto& [id, one] : waiters_) {
+    if (one.wait && is_meant(one.slot)) one.wait->end();
+  }
 }
 
 void inbox::forget(const core::owner_id& id) {

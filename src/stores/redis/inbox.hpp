@@ -40,10 +40,11 @@ class inbox {
   // Open, but no attempt waited for so long: rest() is due.
   static constexpr core::duration rest_after = std::chrono::seconds{1};
 
+  // `name_begins`: how its channel is called, but for what makes it this client's alone.
   // `stray`: called with a grant that no attempt here waits for, to be given back at once.
   // `last_left`: no attempt waits any more, so no thread reads; rest() in a while.
-  inbox(connection_pool& via, std::function<void(const grant_message&)> stray,
-        std::function<void()> last_left);
+  inbox(connection_pool& via, std::string_view name_begins,
+        std::function<void(const grant_message&)> stray, std::function<void()> last_left);
   inbox(const inbox&) = delete;
   inbox& operator=(const inbox&) = delete;
 
@@ -57,12 +58,15 @@ class inbox {
   // A waiter without an inbox is passed over at once. False: not yet, call again.
   [[nodiscard]] bool rest();
 
-  // An attempt is about to join a queue, or has left it.
-  void expect(const core::owner_id& id);
+  // An attempt is about to join a queue, or has left it. `slot`: of the lock.
+  void expect(const core::owner_id& id, unsigned slot);
   void forget(const core::owner_id& id);
   // An attempt learnt of its grant by asking. The message about it may still come, perhaps much
   // later, when a waiter reads here again; it must not be taken for a grant that nobody wants.
   void settle(const core::owner_id& id, fencing_token token);
+
+  // Grants of locks in these slots are sent from another server now: ends the waits for them.
+  void ask_again(const std::function<bool(unsigned slot)>& is_meant);
 
   // A wait of this attempt, to be handed to its caller: it ends when a grant has come, or had come
   // before, at `until`, by end(), and when the connection breaks. `done` gets the newest grant that
@@ -72,6 +76,7 @@ class inbox {
 
  private:
   struct waiter {
+    unsigned slot = 0;
     std::optional<grant_message> granted;
     std::shared_ptr<pause> wait;  // under way
   };

@@ -15,6 +15,9 @@
 //                                   foreign=share also hands, began and room (leave_room.lua);
 //                                   mute, if a message to a waiter was refused (hand_over.lua)
 //   holdfast:inbox:<32 hex>         a channel for each client: grants are sent there
+//   holdfast:inbox@<32 hex>         the same in a cluster, for each client and node. Every node
+//                                   passes on what any of them publishes, so a script looks first
+//                                   whether anybody listens where it runs (parts/tell.lua)
 //   holdfast:{<tag>}:latch:<key>    a channel: the latch <key> (scripts/parts/latch.lua) is open,
 //                                   or was started anew
 //
@@ -85,6 +88,9 @@ inline constexpr std::string_view latch_kind_name = "latch";
 // `holder` as describe_holder() wrote it; since when by the waiter's wall clock.
 [[nodiscard]] waiter describe_waiter(std::string_view holder, std::chrono::milliseconds since);
 inline constexpr std::string_view inbox_prefix = "holdfast:inbox:";
+// Of an inbox on a node of a cluster. As long as the other: entries of the queue have fixed fields.
+inline constexpr std::string_view node_inbox_prefix = "holdfast:inbox@";
+static_assert(inbox_prefix.size() == node_inbox_prefix.size());
 // Where those who wait for this latch listen.
 [[nodiscard]] std::string latch_channel(const std::string& key);
 

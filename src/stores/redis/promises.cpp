@@ -15,4 +15,21 @@ guarantees promises_of_server(reach from) {
   return all;
 }
 
+guarantees promises_of_cluster() {
+  auto all = promises_of_server(reach::network);
+  all.summary =
+      "a Redis cluster: exclusion while masters keep their data and clocks run alike; a master "
+      "that "
+      "is replaced takes with it what its replica had not got yet; tokens increase all the same";
+  return all;
+}
+
+guarantees promises_of_master() {
+  auto all = promises_of_server(reach::network);
+  all.summary =
+      "one Redis master with replicas: exclusion while no failover loses what the master had not "
+      "sent to the replica that takes over; tokens increase across failovers";
+  return all;
+}
+
 }  // namespace holdfast::stores::redis

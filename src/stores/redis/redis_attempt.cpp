@@ -10,6 +10,7 @@
 #include "runtime/host.hpp"
 #include "runtime/random.hpp"
 #include "stores/redis/release_by_id.hpp"
+#include "stores/redis/replica_acknowledgement.hpp"
 #include "stores/redis/script_replies.hpp"
 #include "stores/redis/script_values.hpp"
 
@@ -22,6 +23,8 @@ using core::planted_bug;
 
 // Entries in one lock's queue; beyond it an acquisition fails with errc::overloaded.
 constexpr std::string_view queue_entries_max = "10000";
+// How long the claim of a grant that was handed over may take to be written, for replicas to have.
+constexpr core::duration claim_written_max = std::chrono::seconds{1};
 
 fencing_token read_token(std::string_view text) noexcept {
   return fencing_token{read_number(text)};
@@ -37,7 +40,13 @@ redis_attempt::redis_attempt(redis_lock& at, attempt_spec what)
       holder_{describe_holder(on_.host, runtime::process_id(), spec_.label)} {}
 
 redis_attempt::~redis_attempt() {
-  if (!entry_.empty()) on_.grants.forget(id_);
+  if (!entry_.empty()) forget_grants();
+}
+
+void redis_attempt::forget_grants() {
+  if (grants_) grants_->forget(id_);
+  for (const auto& one : left_inboxes_)
+    one->forget(id_);
 }
 
 // ---- asking ------------------------------------------------------------------------------------
@@ -47,8 +56,28 @@ void redis_attempt::ask(core::time_point until, caller& by, on_answer done) {
   by_ = &by;
   answered_ = std::move(done);
   calls_ = 0;
-  joining_ = spec_.may_wait && on_.grants.is_open();
+  if (spec_.may_wait) {
+    auto here = on_.inbox_of(lock_.key());
+    if (!entry_.empty() && here && here != grants_) return follow_the_slot(std::move(here));
+    if (entry_.empty()) grants_ = std::move(here);
+  }
+  joining_ = spec_.may_wait && grants_ && grants_->is_open();
   send();
+}
+
+void redis_attempt::follow_the_slot(std::shared_ptr<inbox> to) {
+  to->open(until_, *by_, [this, to](const result<void>& open) {
+    joining_ = open.has_value();
+    if (!open) return send();  // then it polls
+    const auto before = std::exchange(entry_, entry_for(*to));
+    left_inboxes_.push_back(std::exchange(grants_, to));
+    grants_->expect(id_, hash_slot(lock_.key()));
+    const std::array<std::string_view, 1> keys{lock_.keys()[2]};
+    const std::array<std::string_view, 2> args{before, entry_};
+    // Should it fail, the attempt loses its place, no more.
+    on_.calls.run({scripts::move_place, keys, args}, until_, {}, *by_,
+                  [this](const auto&, const auto&) { send(); });
+  });
 }
 
 void redis_attempt::send() {
@@ -67,16 +96,21 @@ void redis_attempt::send() {
 }
 
 void redis_attempt::join() {
+  joined_ = runtime::wall_ms();
+  entry_ = entry_for(*grants_);
+  grants_->expect(id_, hash_slot(lock_.key()));
+}
+
+std::string redis_attempt::entry_for(const inbox& at) const {
   const bool shared = core::is_shared(lock_.kind());
   const auto wanted = shared ? units_wanted(lock_.kind(), spec_.units) : std::string{};
-  entry_ = queue_entry{id_,
-                       std::chrono::ceil<std::chrono::milliseconds>(spec_.claim_ttl),
-                       shared ? 0 : spec_.block,
-                       on_.grants.name(),
-                       runtime::wall_ms(),
-                       wanted + holder_}
-               .text();
-  on_.grants.expect(id_);
+  return queue_entry{id_,
+                     std::chrono::ceil<std::chrono::milliseconds>(spec_.claim_ttl),
+                     shared ? 0 : spec_.block,
+                     at.name(),
+                     joined_,
+                     wanted + holder_}
+      .text();
 }
 
 void redis_attempt::send_behind_releases() {
@@ -97,6 +131,7 @@ void redis_attempt::send_behind_releases() {
   counted_from_ = runtime::now();
   on_.calls.run({script, lock_.keys(), args}, until_, releases_.last, *by_,
                 [this](result<reply> answered, const sent_position& sent) {
+                  carrier_ = sent.on;
                   if (answered) return read(**answered);
                   if (answered.error().code == errc::outcome_unknown) {
                     unanswered_.push_back(sent);
@@ -129,12 +164,31 @@ void redis_attempt::read_grant(reply_elements fields) {
   const auto token = read_token(text_of(*fields[1]));
   const bool granted_before = fields.size() > 2;
   if (!entry_.empty() && granted_before) {
-    on_.grants.settle(id_, token);
+    grants_->settle(id_, token);
+    for (const auto& one : left_inboxes_)
+      one->settle(id_, token);
   } else if (!entry_.empty()) {
-    on_.grants.forget(id_);
+    forget_grants();
   }
   const auto from = planted(planted_bug::early_count) ? runtime::now() : counted_from_;
-  answer(core::grant{token, spec_.ttl, from, spec_.block});
+  answer_grant({token, spec_.ttl, from, spec_.block}, !granted_before);
+}
+
+void redis_attempt::answer_grant(const core::grant& granted, bool written_by_this_ask) {
+  if (on_.replicas.count == 0) return answer(granted);
+  await_replicas(lock_, {id_, granted, spec_.ttl, written_by_this_ask ? carrier_ : nullptr}, until_,
+                 *by_, [this](result<core::grant> have) {
+                   if (!have) {
+                     leave();
+                     return answer(fail(std::move(have.error())));
+                   }
+                   answer(*have);
+                 });
+}
+
+void redis_attempt::leave() {
+  if (!entry_.empty()) forget_grants();
+  entry_.clear();
 }
 
 void redis_attempt::read_busy(reply_elements fields, bool queued) {
@@ -143,6 +197,11 @@ void redis_attempt::read_busy(reply_elements fields, bool queued) {
   if (!holder) return answer(fail(std::move(holder.error())));
   core::busy busy{std::move(*holder), read_pttl(*fields[1]), queued, {}};
   if (queued) {
+    // The slot turned out to have another node than was known: its messages come from there.
+    auto here = on_.inbox_of(lock_.key());
+    if (here && here != grants_ && calls_ < hand_over_calls_max) {
+      return follow_the_slot(std::move(here));
+    }
     place_.queued(counted_from_, read_token(text_of(*fields[3])).value());
     const bool must_look = fields[4]->integer == 1;
     if (!must_look) busy.ask_within = core::ask_within(spec_.claim_ttl);
@@ -164,7 +223,10 @@ void redis_attempt::read_busy(reply_elements fields, bool queued) {
 void redis_attempt::join_or_say(core::busy busy) {
   if (joining_ || !spec_.may_wait) return answer(std::move(busy));
   // Busy, and the attempt is to wait. If there can be no inbox, it polls.
-  on_.grants.open(until_, *by_, [this, busy = std::move(busy)](const result<void>& open) {
+  auto here = on_.inbox_of(lock_.key());
+  if (entry_.empty()) grants_ = here;
+  if (!grants_ || here != grants_) return answer(std::move(busy));
+  grants_->open(until_, *by_, [this, busy = std::move(busy)](const result<void>& open) {
     if (!open) return answer(busy);
     joining_ = true;
     send();
@@ -172,8 +234,10 @@ void redis_attempt::join_or_say(core::busy busy) {
 }
 
 void redis_attempt::answer(result<core::answer> with) {
-  // An earlier ask that arrives only after this grant was given back must not take the lock again.
   if (const auto* granted = with ? std::get_if<core::grant>(&*with) : nullptr) {
+    on_.nodes->needed_for(granted->ttl);
+    // An earlier ask that arrives only after this grant was given back must not take the lock
+    // again.
     static_cast<void>(follow_unanswered(value_begins(id_, granted->token)));
   }
   const auto done = std::move(answered_);
@@ -183,10 +247,11 @@ void redis_attempt::answer(result<core::answer> with) {
 // ---- waiting -----------------------------------------------------------------------------------
 
 void redis_attempt::wait(core::time_point until, caller& by, on_woken done) {
+  by_ = &by;
   woken_ = std::move(done);
   std::shared_ptr<pause> what;
-  if (!entry_.empty() && on_.grants.is_open()) {
-    what = on_.grants.wait(id_, until, [this](auto sent) { woken(std::move(sent)); });
+  if (!entry_.empty() && grants_->is_open()) {
+    what = grants_->wait(id_, until, [this](auto sent) { woken(std::move(sent)); });
   } else {
     what = std::make_shared<pause>(until, [this] { woken(std::nullopt); });
   }
@@ -212,9 +277,22 @@ void redis_attempt::woken(std::optional<grant_message> sent) {
     const std::lock_guard guard{m_};
     wait_ = nullptr;
   }
-  auto granted = sent ? accept(*sent) : std::nullopt;
+  const auto granted = sent ? accept(*sent) : std::nullopt;
+  if (!granted || on_.replicas.count == 0) return granted_or_not(granted);
+  const auto until = core::after(runtime::now(), claim_written_max);
+  await_replicas(lock_, {id_, *granted, spec_.ttl, nullptr}, until, *by_,
+                 [this](const result<core::grant>& have) {
+                   if (have) return granted_or_not(*have);
+                   // The next ask says why, if it meets the same.
+                   leave();
+                   granted_or_not(std::nullopt);
+                 });
+}
+
+void redis_attempt::granted_or_not(std::optional<core::grant> granted) {
   if (granted) {
-    on_.grants.forget(id_);
+    forget_grants();
+    on_.nodes->needed_for(granted->ttl);
     static_cast<void>(follow_unanswered(value_begins(id_, granted->token)));
   }
   const auto done = std::move(woken_);
@@ -256,7 +334,7 @@ void redis_attempt::withdraw(core::time_point until, caller& by, on_removal done
   const auto open = follow_unanswered({});
   release_by_id(on_, lock_.release_script(id_.text(), entry_), until, false, by,
                 [this, open](result<removal> said) {
-                  on_.grants.forget(id_);
+                  forget_grants();
                   const bool sure = !said || planted(planted_bug::doubt) ||
                                     core::surely_withdrawn(asks_, open, *said == removal::released);
                   if (!sure) said = removal::unsure;

@@ -36,9 +36,18 @@ class redis_attempt final : public attempt {
   void join_or_say(core::busy busy);
   void answer(result<core::answer> with);
 
+  void answer_grant(const core::grant& granted, bool written_by_this_ask);
   void woken(std::optional<grant_message> sent);
+  void granted_or_not(std::optional<core::grant> granted);
+  // What is left of this attempt when its grant was given back: it may ask again.
+  void leave();
   [[nodiscard]] std::optional<core::grant> accept(const grant_message& sent) const;
   void join();
+  [[nodiscard]] std::string entry_for(const inbox& at) const;
+  // The lock's slot has another node: opens the inbox there, moves the place in the queue to it,
+  // and asks.
+  void follow_the_slot(std::shared_ptr<inbox> to);
+  void forget_grants();
   // Sends a release behind each ask that was not answered, on its own connection, where it cannot
   // overtake. Says how many such asks there are, those on broken connections included. `spared`:
   // how the value of a lock begins that is to be left alone; empty: none.
@@ -55,6 +64,11 @@ class redis_attempt final : public attempt {
   std::size_t asks_ = 0;
   // Its entry in the queue; empty: not joined.
   std::string entry_;
+  std::chrono::milliseconds joined_{};
+  // Where its grants arrive; null: not known yet. Of a cluster, that on the node with the slot.
+  std::shared_ptr<inbox> grants_;
+  // Where they did before. What was sent there may still come.
+  std::vector<std::shared_ptr<inbox>> left_inboxes_;
   core::queue_place place_;
 
   // The call that is under way.
@@ -67,6 +81,7 @@ class redis_attempt final : public attempt {
   int calls_ = 0;
   redis_lock::unanswered_releases releases_;
   core::time_point counted_from_{};
+  std::shared_ptr<channel> carrier_;  // of the latest ask that was answered
 
   std::mutex m_;
   // Protected by m_.

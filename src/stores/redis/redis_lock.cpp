@@ -273,6 +273,22 @@ result<lock_status> redis_lock::inspect(core::time_point until) {
   return read_status(keys_.lock.substr(server_->prefix.size()), fields);
 }
 
+// By what break.lua and recall.lua say: nothing, or why nothing was done.
+result<void> redis_lock::check_held_with(std::string_view token, reply_elements said) const {
+  if (said.empty()) return fail(strange_answer(server_->calls.node()));
+  if (break_reply{said[0]->integer} == break_reply::broken) return {};
+  if (said.size() < 2) return fail(errc::not_held, "nobody holds the lock; nothing was changed");
+  auto other = parse_holder(text_of(*said[1]));
+  if (!other) return fail(std::move(other.error()));
+  if (other->foreign) {
+    return fail(errc::not_held,
+                "the lock is held by another kind of client, which has no token; nothing was "
+                "changed: release it there, or delete the key by hand");
+  }
+  return fail(errc::not_held, "the lock is held with token " + to_string(other->token) + ", not " +
+                                  std::string{token} + "; nothing was changed");
+}
+
 result<void> redis_lock::break_with(fencing_token token, core::time_point until) {
   const auto text = to_string(token);
   const std::array<std::string_view, 1> args{text};
@@ -281,19 +297,24 @@ result<void> redis_lock::break_with(fencing_token token, core::time_point until)
                        [done](auto said, const auto&) { done(std::move(said)); });
   });
   if (!answer) return fail(std::move(answer.error()));
-  const auto fields = elements_of(**answer);
-  if (fields.empty()) return fail(strange_answer(server_->calls.node()));
-  if (break_reply{fields[0]->integer} == break_reply::broken) return {};
-  if (fields.size() < 2) return fail(errc::not_held, "nobody holds the lock; nothing was changed");
-  auto other = parse_holder(text_of(*fields[1]));
-  if (!other) return fail(std::move(other.error()));
-  if (other->foreign) {
-    return fail(errc::not_held,
-                "the lock is held by another kind of client, which has no token; nothing was "
-                "changed: release it there, or delete the key by hand");
-  }
-  return fail(errc::not_held, "the lock is held with token " + to_string(other->token) + ", not " +
-                                  text + "; nothing was changed");
+  return check_held_with(text, elements_of(**answer));
+}
+
+result<core::duration> redis_lock::recall(fencing_token token, core::time_point until) {
+  if (core::is_redissons(kind_)) return store_lock::recall(token, until);
+  const auto text = to_string(token);
+  const std::array<std::string_view, 1> key{keys_.lock};
+  const std::array<std::string_view, 1> args{text};
+  auto answer = wait_here<result<reply>>([&](auto& by, auto done) {
+    server_->calls.run({scripts::recall, key, args}, until, {}, by,
+                       [done](auto said, const auto&) { done(std::move(said)); });
+  });
+  if (!answer) return fail(std::move(answer.error()));
+  const auto said = elements_of(**answer);
+  if (auto ok = check_held_with(text, said); !ok) return fail(std::move(ok.error()));
+  if (said.size() < 2) return fail(strange_answer(server_->calls.node()));
+  // Without an expiry: a foreign hand has taken that away.
+  return read_pttl(*said[1]).value_or(core::duration::max());
 }
 
 namespace {
@@ -356,8 +377,15 @@ renewal read_renewal(const reply_value& answer, core::duration ttl, core::time_p
     const auto from = core::planted(core::planted_bug::early_count) ? runtime::now() : counted_from;
     return {true, loss::none, ttl, from, fencing_token{read_number(text_of(answer))}};
   }
-  const bool gone = renew_reply{answer.integer} == renew_reply::gone;
-  return {false, gone ? loss::deleted : loss::taken, {}, {}, {}};
+  switch (renew_reply{answer.integer}) {
+    case renew_reply::gone:
+      return {false, loss::deleted, {}, {}, {}};
+    case renew_reply::recalled:
+      return {false, loss::recalled, {}, {}, {}};
+    case renew_reply::taken:
+      break;
+  }
+  return {false, loss::taken, {}, {}, {}};
 }
 
 }  // namespace holdfast::stores::redis

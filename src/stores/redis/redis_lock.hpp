@@ -34,6 +34,7 @@ class redis_lock : public store_lock, public std::enable_shared_from_this<redis_
                               core::time_point until) override;
   result<lock_status> inspect(core::time_point until) override;
   result<void> break_with(fencing_token token, core::time_point until) override;
+  result<core::duration> recall(fencing_token token, core::time_point until) override;
 
   // For attempts.
   [[nodiscard]] server& on() const noexcept { return *server_; }
@@ -72,6 +73,7 @@ class redis_lock : public store_lock, public std::enable_shared_from_this<redis_
   void on_release_reply(const std::shared_ptr<posted_release>& what, const result<reply>& answer);
   void release_over(posted_release& what, const failure* why);
 
+  [[nodiscard]] result<void> check_held_with(std::string_view token, reply_elements said) const;
   // Asks again until all waiters that are gone are passed over.
   void downgrade(script_call script, int calls, core::duration ttl, core::time_point until,
                  caller& by, on_renewal done);

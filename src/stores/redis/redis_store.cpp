@@ -26,6 +26,17 @@ namespace {
 
 constexpr std::size_t renewals_per_call = 100;
 
+// Under one key may be locks of several kinds, as far as a client knows.
+std::string registered_as(std::string_view key, const core::lock_kind& kind) {
+  return std::string{kind_name(kind.what)} + std::to_string(kind.permits) + ';' + std::string{key};
+}
+
+// Not one that is shared with Redisson.
+bool is_own_kind(const core::lock_kind& kind) {
+  using form = core::lock_kind::form;
+  return kind.what == form::exclusive || kind.what == form::shared || kind.what == form::permits;
+}
+
 class redis_store final : public store {
  public:
   redis_store(redis_config config, std::shared_ptr<runtime::background> background)
@@ -40,10 +51,13 @@ class redis_store final : public store {
                                            const core::lock_kind& kind) override {
     auto key = server_->prefix + std::string{name};
     if (auto ok = check_key(key); !ok) return fail(std::move(ok.error()));
+    if (server_->replicas.count > 0 && !is_own_kind(kind)) {
+      return fail(errc::unsupported,
+                  "the store URL says replicas=: Redisson's locks are not held back until replicas "
+                  "have them, so use a URL without it for them");
+    }
     const std::lock_guard guard{m_};
-    // Under one key may be locks of several kinds, as far as this client knows.
-    const auto called =
-        std::string{kind_name(kind.what)} + std::to_string(kind.permits) + ';' + key;
+    const auto called = registered_as(key, kind);
     auto lock = locks_.find(called);
     if (lock) return lock;
     lock = make(key, kind);
@@ -64,7 +78,8 @@ class redis_store final : public store {
 
   void renew(std::vector<held> leases, core::time_point until, caller& by,
              on_renewals done) override;
-  bool await_doubt(int wake_fd) override { return server_->await_end(wake_fd); }
+  doubt await_doubt(int wake_fd) override;
+  [[nodiscard]] bool tells_changes() const noexcept override { return server_->hears_changes; }
   result<std::vector<lock_status>> list(std::string_view pattern, core::duration timeout) override;
 
   [[nodiscard]] guarantees describe() const override { return server_->promises; }
@@ -85,9 +100,12 @@ class redis_store final : public store {
   void ask_renewals(const std::shared_ptr<renewing>& what);
   [[nodiscard]] result<std::vector<renewal>> read_renewals(const renewing& what,
                                                            const reply_value& answer);
-  // Of the keys of one type.
-  result<void> walk(std::string_view match, std::string_view type, core::duration timeout,
-                    std::vector<lock_status>& to);
+  // Of the keys of one type, on one node.
+  result<void> walk(server_node& on, std::string_view match, std::string_view type,
+                    core::duration timeout, std::vector<lock_status>& to);
+  struct inspected;
+  void inspect(inspected& what, core::time_point until, caller& by);
+  result<void> append_inspected(inspected& what, std::vector<lock_status>& to);
   result<void> append_statuses(std::span<const std::string> keys, core::time_point until,
                                std::vector<lock_status>& to);
 
@@ -132,7 +150,7 @@ struct redis_store::renewing {
   bool again = false;
 };
 
-// A batch that takes several scripts, and so several requests.
+// A batch that takes several scripts or goes to several slots, and so in several requests.
 struct redis_store::apart {
   on_renewals done;
   std::vector<renewal> all;
@@ -160,22 +178,44 @@ void redis_store::renew(std::vector<held> leases, core::time_point until, caller
   const auto script_of = [](const held& one) {
     return &static_cast<redis_lock*>(one.lock)->renew_script();
   };
-  std::map<const scripts::script*, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < leases.size(); ++i)
-    groups[script_of(leases[i])].push_back(i);
+  // Keys of one request belong to one node; of a cluster, to one slot.
+  std::map<std::pair<const scripts::script*, unsigned>, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < leases.size(); ++i) {
+    const auto& key = static_cast<redis_lock*>(leases[i].lock)->renewed_key();
+    groups[{script_of(leases[i]), server_->nodes->group_of(key)}].push_back(i);
+  }
   if (groups.size() == 1) {
-    return renew_alike(*groups.begin()->first, std::move(leases), until, by, std::move(done));
+    return renew_alike(*groups.begin()->first.first, std::move(leases), until, by, std::move(done));
   }
   const auto whole = std::make_shared<apart>();
   whole->done = std::move(done);
   whole->all.resize(leases.size());
   whole->open = groups.size();
-  for (const auto& [script, at] : groups) {
+  for (const auto& [script_and_group, at] : groups) {
     std::vector<held> alike;
     for (const auto i : at)
       alike.push_back(leases[i]);
-    renew_alike(*script, std::move(alike), until, by,
+    renew_alike(*script_and_group.first, std::move(alike), until, by,
                 [whole, at = at](auto got) { whole->take(at, std::move(got)); });
+  }
+}
+
+doubt redis_store::await_doubt(int wake_fd) {
+  using form = core::lock_kind::form;
+  for (;;) {
+    const auto changed = server_->await_changes(wake_fd);
+    if (changed.empty()) return {};
+    doubt about{changed.all, {}};
+    const std::lock_guard guard{m_};
+    for (const auto& key : changed.keys) {
+      // Others may change what several hold, all the time and with every right.
+      const auto is_open = [&](form what) { return locks_.find(registered_as(key, {what})); };
+      if (is_open(form::exclusive) || is_open(form::redisson) || is_open(form::redisson_fenced) ||
+          is_open(form::redisson_fair)) {
+        about.names.push_back(key.substr(server_->prefix.size()));
+      }
+    }
+    if (about.about_all || !about.names.empty()) return about;
   }
 }
 
@@ -240,24 +280,46 @@ result<std::vector<renewal>> redis_store::read_renewals(const renewing& what,
   return all;
 }
 
-result<void> redis_store::append_statuses(std::span<const std::string> keys, core::time_point until,
-                                          std::vector<lock_status>& to) {
-  if (keys.empty()) return {};
+// Of keys that may travel in one request; begun, for wait_here() to end.
+struct redis_store::inspected {
+  std::vector<std::string> keys;
+  result<reply> answer;
+};
+
+void redis_store::inspect(inspected& what, core::time_point until, caller& by) {
   std::vector<std::string> queues;
   std::vector<std::string_view> names;
-  for (const auto& key : keys)
+  for (const auto& key : what.keys)
     queues.push_back(lock_keys{key}.queue);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    names.push_back(keys[i]);
+  for (std::size_t i = 0; i < what.keys.size(); ++i) {
+    names.push_back(what.keys[i]);
     names.push_back(queues[i]);
   }
   const auto shown = std::to_string(waiters_shown_max);
   const std::array<std::string_view, 1> args{shown};
-  auto answer = wait_here<result<reply>>([&](auto& by, auto done) {
-    server_->calls.look({scripts::inspect, names, args}, until, {}, by, std::move(done));
-  });
-  if (!answer) return fail(std::move(answer.error()));
-  const auto said = elements_of(**answer);
+  server_->calls.look({scripts::inspect, names, args}, until, {}, by,
+                      [&what](auto answer) { what.answer = std::move(answer); });
+}
+
+result<void> redis_store::append_statuses(std::span<const std::string> keys, core::time_point until,
+                                          std::vector<lock_status>& to) {
+  std::map<unsigned, inspected> groups;
+  for (const auto& key : keys)
+    groups[server_->nodes->group_of(key)].keys.push_back(key);
+  blocking_caller here;
+  for (auto& [group, what] : groups)
+    inspect(what, until, here);
+  here.run();
+  for (auto& [group, what] : groups) {
+    if (auto ok = append_inspected(what, to); !ok) return ok;
+  }
+  return {};
+}
+
+result<void> redis_store::append_inspected(inspected& what, std::vector<lock_status>& to) {
+  if (!what.answer) return fail(std::move(what.answer.error()));
+  const auto said = elements_of(**what.answer);
+  const auto& keys = what.keys;
   for (std::size_t i = 0; i < keys.size() && (i + 1) * status_elements <= said.size(); ++i) {
     auto status = read_status(keys[i].substr(server_->prefix.size()),
                               said.subspan(i * status_elements, status_elements));
@@ -269,14 +331,14 @@ result<void> redis_store::append_statuses(std::span<const std::string> keys, cor
   return {};
 }
 
-result<void> redis_store::walk(std::string_view match, std::string_view type,
+result<void> redis_store::walk(server_node& on, std::string_view match, std::string_view type,
                                core::duration timeout, std::vector<lock_status>& to) {
   std::string cursor = "0";
   do {
     const auto scan = scan_step(cursor, match, type);
     const auto until = core::after(runtime::now(), timeout);
     auto answer = wait_here<result<reply>>([&](auto& by, auto done) {
-      server_->calls.look(scan.bytes(), until, by, std::move(done));
+      on.calls.look(script_call{scan.bytes()}, until, {}, by, std::move(done));
     });
     if (!answer) return fail(std::move(answer.error()));
     const auto fields = elements_of(**answer);
@@ -295,12 +357,16 @@ result<std::vector<lock_status>> redis_store::list(std::string_view pattern,
                                                    core::duration timeout) {
   std::vector<lock_status> all;
   const auto match = scan_pattern(server_->prefix, pattern);
-  // Mutexes, and what several may hold.
-  for (const std::string_view type : {"string", "hash"}) {
-    if (auto ok = walk(match, type, timeout, all); !ok) return fail(std::move(ok.error()));
+  auto nodes = server_->nodes->nodes_with_keys(core::after(runtime::now(), timeout));
+  if (!nodes) return fail(std::move(nodes.error()));
+  for (const auto& one : *nodes) {
+    // Mutexes, and what several may hold.
+    for (const std::string_view type : {"string", "hash"}) {
+      if (auto ok = walk(*one, match, type, timeout, all); !ok) return fail(std::move(ok.error()));
+    }
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  // SCAN may give a key twice.
+  // SCAN may give a key twice, and two nodes one that is moved between them.
   all.erase(std::unique(all.begin(), all.end(),
                         [](const auto& a, const auto& b) { return a.name == b.name; }),
             all.end());

@@ -13,8 +13,13 @@ script_call::script_call(const scripts::script& which, std::span<const std::stri
   text.arg("EVALSHA").arg(which.sha1);
   tail_at_ = text.bytes().size();
   text.arg(static_cast<long long>(keys.size()));
-  for (const auto key : keys)
+  for (const auto key : keys) {
     text.arg(key);
+    if (key_at_ > 0) continue;
+    constexpr std::size_t line_end = 2;
+    key_at_ = text.bytes().size() - line_end - key.size();
+    key_bytes_ = key.size();
+  }
   for (const auto arg : args)
     text.arg(arg);
   by_hash_ = std::move(text).bytes();

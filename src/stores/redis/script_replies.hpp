@@ -19,14 +19,14 @@ enum class release_reply : long long {
   return said == release_reply::released_unfinished || said == release_reply::gone_unfinished;
 }
 
-// The first element of what break.lua gives.
+// The first element of what break.lua and recall.lua give.
 enum class break_reply : long long { held_otherwise = -1, not_held = 0, broken = 1 };
 
 // What share_resize.lua gives.
 enum class resize_reply : long long { done = 1, unfinished = 2 };
 
 // For each lease that renew.lua, or share_downgrade.lua, did not extend.
-enum class renew_reply : long long { taken = -1, gone = 0 };
+enum class renew_reply : long long { recalled = -2, taken = -1, gone = 0 };
 
 // Calls it takes to pass over a full queue of dead entries, five hundred at a time, and some.
 inline constexpr int hand_over_calls_max = 25;

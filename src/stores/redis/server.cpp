@@ -9,11 +9,18 @@
 #include "runtime/clock.hpp"
 #include "runtime/host.hpp"
 #include "stores/background_caller.hpp"
+#include "stores/redis/cluster/cluster.hpp"
+#include "stores/redis/layout.hpp"
 #include "stores/redis/redis_lock.hpp"
 
 namespace holdfast::stores::redis {
 
 namespace {
+
+endpoint for_renewals(const redis_config& config, endpoint where) {
+  where.tells_changes = config.hears_changes;
+  return where;
+}
 
 // Long enough that a busy client sweeps seldom, short enough that a release whose script the
 // server had forgotten is sent again soon.
@@ -23,30 +30,81 @@ constexpr core::duration stray_patience = std::chrono::seconds{1};
 
 }  // namespace
 
-server::server(redis_config config, std::shared_ptr<runtime::background> background)
-    : calls{config.make_dialer(config.server), config.limits, hooks([this] {
-              if (events.reconnected) events.reconnected();
-            })},
-      renewals{config.make_dialer(config.server), pool_limits{1, core::duration::zero()},
-               hooks(nullptr)},
-      grants{calls, [this](const grant_message& stray) { give_back(stray); },
-             [this] { inbox_rest_.plan(*this); }},
-      prefix{std::move(config.prefix)},
+server::server(const redis_config& config, std::shared_ptr<runtime::background> background)
+    : background_{std::move(background)},
+      nodes{make_topology(config)},
+      calls{nodes->calls()},
+      renewals{nodes->renewals()},
+      prefix{config.prefix},
+      hears_changes{config.hears_changes},
       share_with_foreign{config.share_with_foreign},
-      promises{std::move(config.promises)},
+      replicas{config.replicas},
+      promises{config.promises},
       host{runtime::host_name()},
-      background_{std::move(background)},
       sweeps_{*background_, sweep_pause, [this] { return sweep(); }},
-      inbox_rest_{*background_, inbox::rest_after, [this] { return !grants.rest(); }} {}
+      inbox_rest_{*background_, inbox::rest_after, [this] {
+                    bool more = false;
+                    for (const auto& one : nodes->nodes())
+                      more = !one->grants.rest() || more;
+                    return more;
+                  }} {}
 
-connection_pool::hooks server::hooks(std::function<void()> reconnected) {
-  return {.reconnected = std::move(reconnected),
-          .retired = [this] { watch_replies(); },
-          .demoted = [this] { on_demoted(); },
-          .doubtful =
-              [this] {
-                if (events.doubtful) events.doubtful();
-              }};
+std::unique_ptr<topology> server::make_topology(const redis_config& config) {
+  if (config.seeds.empty()) {
+    return std::make_unique<single_server>(make_node(config, config.server));
+  }
+  return std::make_unique<cluster>(
+      config.seeds,
+      cluster::hooks{.make_node =
+                         [this, config](const node_address& where) {
+                           return make_node(config, config.endpoint_at(where));
+                         },
+                     .replaced =
+                         [this] {
+                           if (events.doubtful) events.doubtful();
+                         },
+                     .owner = [this]() -> std::weak_ptr<const void> { return weak_from_this(); }},
+      background_);
+}
+
+std::shared_ptr<server_node> server::make_node(const redis_config& config, const endpoint& where) {
+  const auto itself = std::make_shared<server_node*>(nullptr);
+  connection_pool::hooks shared{.reconnected = nullptr,
+                                .retired = [this] { watch_replies(); },
+                                .demoted =
+                                    [this, itself] {
+                                      (*itself)->on_demoted();
+                                      nodes->on_doubt();
+                                    },
+                                .doubtful = [this] { on_doubt(); }};
+  auto of_calls = shared;
+  of_calls.reconnected = [this] {
+    if (events.reconnected) events.reconnected();
+  };
+  auto limits = config.limits;
+  limits.in_cluster = where.in_cluster;
+  limits.keeps_changes = config.hears_changes;
+  auto made = std::make_shared<server_node>(
+      config.make_dialer(where), config.make_dialer(for_renewals(config, where)), where.host,
+      limits, where.in_cluster ? node_inbox_prefix : inbox_prefix,
+      server_node::hooks{.calls = std::move(of_calls),
+                         .renewals = std::move(shared),
+                         .stray = [this](const grant_message& stray) { give_back(stray); },
+                         .inbox_left = [this] { inbox_rest_.plan(*this); }});
+  *itself = made.get();
+  return made;
+}
+
+void server::on_doubt() {
+  nodes->on_doubt();
+  if (events.doubtful) events.doubtful();
+}
+
+std::shared_ptr<inbox> server::inbox_of(std::string_view key) {
+  auto node = nodes->node_of(key);
+  if (!node) return nullptr;
+  auto& grants = node->grants;
+  return {std::move(node), &grants};
 }
 
 void server::release_began() noexcept {
@@ -60,7 +118,8 @@ void server::release_ended() noexcept {
 }
 
 void server::flush(core::time_point until) noexcept {
-  calls.flush(until);
+  for (const auto& one : nodes->nodes())
+    one->calls.flush(until);
   std::unique_lock lock{m_};
   while (releases_ > 0) {
     const auto current = runtime::now();
@@ -109,9 +168,7 @@ void server::room_was_made() {
 }
 
 void server::close() noexcept {
-  calls.close();
-  renewals.close();
-  grants.close();
+  nodes->close();
   std::deque<std::function<bool()>> given_up;  // they hold locks, which hold this
   const std::lock_guard guard{m_};
   closed_ = true;
@@ -119,46 +176,54 @@ void server::close() noexcept {
   turns_waiting_ = 0;
 }
 
-// What the server refuses on one connection it refuses on all, and its messages tell of a lock that
-// is kept elsewhere now.
-void server::on_demoted() {
-  {
-    const std::lock_guard guard{m_};
-    const auto now = runtime::now();
-    if (now < demoted_not_before_) return;
-    demoted_not_before_ = core::after(now, demoted_pause);
+changed_keys server::await_changes(int wake_fd) {
+  struct watched {
+    connection_pool* of;
+    std::shared_ptr<channel> on;
+    short events;
+  };
+  for (;;) {
+    const auto all = nodes->nodes();
+    std::vector<watched> connections;
+    changed_keys told;
+    for (const auto& node : all) {
+      // Those of callers not for what can be read: callers read that.
+      for (auto& one : node->calls.connections())
+        connections.push_back({&node->calls, std::move(one), POLLRDHUP});
+      for (auto& one : node->renewals.connections()) {
+        told.take(one->take_changes());
+        const auto tells = static_cast<short>(hears_changes ? POLLIN | POLLRDHUP : POLLRDHUP);
+        connections.push_back({&node->renewals, std::move(one), tells});
+      }
+    }
+    if (!told.empty()) return told;
+    std::vector<pollfd> fds{{wake_fd, POLLIN, 0}};
+    for (const auto& one : connections)
+      fds.push_back({one.on->fd(), one.events, 0});
+    while (::poll(fds.data(), fds.size(), -1) < 0) {
+      if (errno != EINTR) return {};
+    }
+    bool ended = false;
+    for (std::size_t i = 0; i < connections.size(); ++i) {
+      if ((fds[i + 1].revents & ~POLLIN) == 0) continue;
+      ended = true;
+      connections[i].of->dismiss(*connections[i].on);
+    }
+    if (ended) {
+      nodes->on_doubt();
+      return {.all = true};
+    }
+    if (fds.front().revents != 0) return {};
   }
-  calls.renounce();
-  renewals.renounce();
-  grants.close();
-}
-
-bool server::await_end(int wake_fd) {
-  const auto called = calls.connections();
-  auto watched = called;
-  for (auto& one : renewals.connections())
-    watched.push_back(std::move(one));
-  std::vector<pollfd> fds{{wake_fd, POLLIN, 0}};
-  // Not for what can be read: callers read that.
-  for (const auto& one : watched)
-    fds.push_back({one->fd(), POLLRDHUP, 0});
-  while (::poll(fds.data(), fds.size(), -1) < 0) {
-    if (errno != EINTR) return false;
-  }
-  bool ended = false;
-  for (std::size_t i = 0; i < watched.size(); ++i) {
-    if (fds[i + 1].revents == 0) continue;
-    ended = true;
-    (i < called.size() ? calls : renewals).dismiss(*watched[i]);
-  }
-  return ended;
 }
 
 bool server::sweep() {
   const auto now = runtime::now();
-  const bool more = calls.sweep(now);
+  bool more = false;
+  for (const auto& one : nodes->nodes())
+    more = one->sweep(now) || more;
   room_was_made();
-  return renewals.sweep(now) || more || others_wait_their_turn();
+  return more || others_wait_their_turn();
 }
 
 // Granted to an attempt that nobody here knows any more.

@@ -1,4 +1,4 @@
-// What all locks on one Redis server share.
+// What all locks on one Redis server share, or on one cluster.
 #pragma once
 
 #include <atomic>
@@ -10,31 +10,44 @@
 
 #include "runtime/background.hpp"
 #include "stores/delayed_task.hpp"
-#include "stores/redis/connection_pool.hpp"
-#include "stores/redis/inbox.hpp"
 #include "stores/redis/redis_store.hpp"
+#include "stores/redis/topology.hpp"
 #include "stores/store.hpp"
 
 namespace holdfast::stores::redis {
 
 // Thread-safe. Locks keep it alive.
 class server : public std::enable_shared_from_this<server> {
- public:
-  server(redis_config config, std::shared_ptr<runtime::background> background);
+ private:
+  const std::shared_ptr<runtime::background> background_;  // first: the nodes use it
 
-  // Requests of callers, and the connection of its own that renewals have: they must not queue
+ public:
+  server(const redis_config& config, std::shared_ptr<runtime::background> background);
+
+  const std::unique_ptr<topology> nodes;
+  // Requests of callers, and the connections of their own that renewals have: they must not queue
   // behind anything.
-  connection_pool calls;
-  connection_pool renewals;
-  inbox grants;
+  request_carrier& calls;
+  request_carrier& renewals;
   const std::string prefix;
+  const bool hears_changes;
   const bool share_with_foreign;
+  const replica_rule replicas;
   const guarantees promises;
   const std::string host;
   store_events events;
 
-  // Waits until `wake_fd` can be read (false) or a connection has ended (true).
-  [[nodiscard]] bool await_end(int wake_fd);
+  // Of Redisson's messages.
+  [[nodiscard]] std::string_view publish_command() const noexcept {
+    return nodes->has_sharded_channels() ? "SPUBLISH" : "PUBLISH";
+  }
+
+  // Where grants of this lock arrive, as far as is known; null: not known.
+  [[nodiscard]] std::shared_ptr<inbox> inbox_of(std::string_view key);
+
+  // Waits until `wake_fd` can be read (nothing), others have changed keys that a renewal has read,
+  // or a connection has ended (all).
+  [[nodiscard]] changed_keys await_changes(int wake_fd);
 
   // A release that nobody waits for is under way, until the matching release_ended().
   void release_began() noexcept;
@@ -57,16 +70,13 @@ class server : public std::enable_shared_from_this<server> {
   void close() noexcept;
 
  private:
-  // Connections that a server refuses to write on are renounced no more often than this: a server
-  // that stays read-only would see a new connection with every request.
-  static constexpr core::duration demoted_pause = std::chrono::milliseconds{100};
-
-  [[nodiscard]] connection_pool::hooks hooks(std::function<void()> reconnected);
-  void on_demoted();
+  [[nodiscard]] std::unique_ptr<topology> make_topology(const redis_config& config);
+  [[nodiscard]] std::shared_ptr<server_node> make_node(const redis_config& config,
+                                                       const endpoint& where);
+  void on_doubt();
   [[nodiscard]] bool sweep();
   void give_back(const grant_message& grant);
 
-  const std::shared_ptr<runtime::background> background_;
   delayed_task sweeps_;
   delayed_task inbox_rest_;
   std::mutex m_;
@@ -76,7 +86,6 @@ class server : public std::enable_shared_from_this<server> {
   std::deque<std::function<bool()>> turns_;
   bool turns_taken_ = false;  // a thread sends them
   bool closed_ = false;
-  core::time_point demoted_not_before_{};
   std::atomic<std::size_t> turns_waiting_{0};
 };
 

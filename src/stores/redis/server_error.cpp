@@ -55,6 +55,11 @@ constexpr std::array rules{
     rule{"ASK", errc::moved, "the key is moving to another node: this server is part of a cluster"},
     rule{"CLUSTERDOWN", errc::store_unreachable, "the cluster is down"},
     rule{"TRYAGAIN", errc::store_busy, "the cluster is moving the key"},
+    rule{"CROSSSLOT", errc::invalid_argument,
+         "in a cluster keys that are used together need the same {tag} in their names"},
+    rule{"ERR Script attempted to access keys that do not hash to the same slot",
+         errc::invalid_argument,
+         "in a cluster keys that are used together need the same {tag} in their names"},
     rule{"ERR max number of clients", errc::overloaded, "the server accepts no more clients"},
     rule{"ERR DB index", errc::invalid_argument, "the server has no database of that number"},
     rule{"ERR unknown command", errc::incompatible,
@@ -122,6 +127,13 @@ bool says_demoted(std::string_view said) noexcept {
     return said.starts_with(word) ||
            (inner != std::string_view::npos && said.find(word, inner) != std::string_view::npos);
   });
+}
+
+bool says_elsewhere(std::string_view said) noexcept {
+  constexpr std::array<std::string_view, 6> words{"MOVED ",      "ASK ",    "TRYAGAIN",
+                                                  "CLUSTERDOWN", "LOADING", "MASTERDOWN"};
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return said.starts_with(word); });
 }
 
 bool is_noscript(std::string_view said) noexcept { return said.starts_with("NOSCRIPT"); }

@@ -11,6 +11,8 @@ namespace holdfast::stores::redis {
 // Whether the server says that it is not the master (any more), or not yet: behind the same address
 // another may be by now.
 [[nodiscard]] bool says_demoted(std::string_view said) noexcept;
+// Whether a node of a cluster says that it did not run the request, and another may, or it later.
+[[nodiscard]] bool says_elsewhere(std::string_view said) noexcept;
 [[nodiscard]] bool is_noscript(std::string_view said) noexcept;
 
 }  // namespace holdfast::stores::redis

@@ -61,10 +61,12 @@ class subscription::confirmation final : public waiting,
   on_open done_;  // empty: it was called
 };
 
-void subscription::open(dialer& to, const std::string& channel, core::time_point until, caller& by,
-                        on_open done) {
-  command text{2};
-  text.arg("SUBSCRIBE").arg(channel);
+void subscription::open(dialer& to, const std::vector<std::string>& channels,
+                        core::time_point until, caller& by, on_open done) {
+  command text{1 + channels.size()};
+  text.arg("SUBSCRIBE");
+  for (const auto& one : channels)
+    text.arg(one);
   to.dial(until,
           [node = to.node(), text = text.bytes(), until, &by, done = std::move(done)](auto over) {
             if (!over) return done(fail(std::move(over.error())));

@@ -1,4 +1,4 @@
-// One channel of a server, on a connection of its own.
+// One or several channels of a server, on a connection of its own.
 #pragma once
 
 #include <deque>
@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <holdfast/result.hpp>
 
@@ -27,8 +29,12 @@ class subscription final : public message_source,
 
   // Connects, subscribes, and waits until the server has confirmed that: what is published before
   // is lost for sure. What came right behind the answer was read with it, so look at next().
+  static void open(dialer& to, const std::vector<std::string>& channels, core::time_point until,
+                   caller& by, on_open done);
   static void open(dialer& to, const std::string& channel, core::time_point until, caller& by,
-                   on_open done);
+                   on_open done) {
+    open(to, std::vector<std::string>{channel}, until, by, std::move(done));
+  }
 
   bool receive() override;
   // The next message of what was received.

@@ -55,15 +55,15 @@ script_call fair_lock::acquire_script(const ask_details& ask) const {
   const auto since_last = milliseconds_text(ask.since_last);
   const std::array<std::string_view, 3> keys{key(), queue_, places_};
   const std::array<std::string_view, 9> args{
-      ask.id.text(), ttl,         number,          ask.holder, ask.entry,
-      since_last,    waiters_max, publish_command, channel()};
+      ask.id.text(),          ttl,      number, ask.holder, ask.entry, since_last, waiters_max,
+      on().publish_command(), channel()};
   return {scripts::redisson_fair_acquire, keys, args};
 }
 
 script_call fair_lock::release_call(const release_details& what) const {
   const std::array<std::string_view, 4> keys{key(), queue_, places_, what.latch};
-  const std::array<std::string_view, 6> args{what.whose,      what.spared, what.entry,
-                                             publish_command, channel(),   what.latch_kept_ms};
+  const std::array<std::string_view, 6> args{
+      what.whose, what.spared, what.entry, on().publish_command(), channel(), what.latch_kept_ms};
   return {scripts::redisson_fair_release, std::span{keys}.first(what.latch.empty() ? 3 : 4), args};
 }
 
@@ -76,7 +76,7 @@ script_call fair_lock::inspect_script() const {
 
 script_call fair_lock::break_script(std::string_view token) const {
   const std::array<std::string_view, 3> keys{key(), queue_, places_};
-  const std::array<std::string_view, 3> args{token, publish_command, channel()};
+  const std::array<std::string_view, 3> args{token, on().publish_command(), channel()};
   return {scripts::redisson_fair_break, keys, args};
 }
 

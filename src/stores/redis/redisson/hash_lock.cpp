@@ -65,8 +65,8 @@ script_call hash_lock::release_script(std::string_view whose, std::string_view e
 
 script_call hash_lock::release_call(const release_details& what) const {
   const std::array<std::string_view, 3> keys{key(), channel_, what.latch};
-  const std::array<std::string_view, 5> args{what.whose, what.spared, publish_command, wakes_one,
-                                             what.latch_kept_ms};
+  const std::array<std::string_view, 5> args{what.whose, what.spared, on().publish_command(),
+                                             wakes_one, what.latch_kept_ms};
   return {scripts::redisson_release, std::span{keys}.first(what.latch.empty() ? 2 : 3), args};
 }
 
@@ -77,18 +77,19 @@ void hash_lock::release(const core::owner_id& id, core::time_point until, caller
   const auto latch = latch_prefix_ + std::string{runtime::fresh_owner().text()};
   const auto kept =
       milliseconds_text(core::after(until, latch_slack) - std::min(until, runtime::now()));
-  release_by_id(
-      on(), release_call({.whose = id.text(), .latch = latch, .latch_kept_ms = kept}), until, false,
-      by, [self = shared_from_this(), latch, done = std::move(done)](result<removal> said) {
-        if (said && *said == removal::released) {
-          command drop{2};
-          drop.arg("DEL").arg(latch);
-          // If it cannot be sent now, its TTL ends it.
-          static_cast<void>(self->on().calls.post(script_call{drop.bytes()}, {}, nullptr));
-          self->on().watch_replies();
-        }
-        done(std::move(said));
-      });
+  release_by_id(on(), release_call({.whose = id.text(), .latch = latch, .latch_kept_ms = kept}),
+                until, false, by,
+                [self = shared_from_this(), latch, done = std::move(done)](result<removal> said) {
+                  if (said && *said == removal::released) {
+                    command drop{2};
+                    drop.arg("DEL").arg(latch);
+                    // If it cannot be sent now, its TTL ends it.
+                    static_cast<void>(
+                        self->on().calls.post(script_call{drop.bytes(), latch}, {}, nullptr, {}));
+                    self->on().watch_replies();
+                  }
+                  done(std::move(said));
+                });
 }
 
 script_call hash_lock::inspect_script() const {
@@ -98,7 +99,7 @@ script_call hash_lock::inspect_script() const {
 
 script_call hash_lock::break_script(std::string_view token) const {
   const std::array<std::string_view, 2> keys{key(), channel_};
-  const std::array<std::string_view, 3> args{token, publish_command, wakes_one};
+  const std::array<std::string_view, 3> args{token, on().publish_command(), wakes_one};
   return {scripts::redisson_break, keys, args};
 }
 

@@ -71,10 +71,4 @@ inline constexpr std::string_view latch_channels = "redisson_countdownlatch__cha
   return message != wakes_one || channel.starts_with(latch_channels);
 }
 
-// The one place to change for a cluster, where Redisson listens by SSUBSCRIBE and would not hear
-// what is published otherwise. Clusters are refused so far.
-inline constexpr std::string_view publish_command = "PUBLISH";
-inline constexpr std::string_view subscribe_command = "SUBSCRIBE";
-inline constexpr std::string_view unsubscribe_command = "UNSUBSCRIBE";
-
 }  // namespace holdfast::stores::redis::redisson

@@ -19,14 +19,14 @@ permit_lock::permit_lock(std::shared_ptr<server> at, std::shared_ptr<channel_lis
 script_call permit_lock::acquire_script(const ask_details& ask) const {
   const auto ttl = milliseconds_text(ask.wants.ttl);
   const std::array<std::string_view, 3> keys{key(), timeouts_, channel()};
-  const std::array<std::string_view, 4> args{ask.id.text(), ttl, permits_, publish_command};
+  const std::array<std::string_view, 4> args{ask.id.text(), ttl, permits_, on().publish_command()};
   return {scripts::redisson_permit_acquire, keys, args};
 }
 
 script_call permit_lock::release_script(std::string_view whose, std::string_view,
                                         std::string_view) const {
   const std::array<std::string_view, 3> keys{key(), timeouts_, channel()};
-  const std::array<std::string_view, 2> args{whose, publish_command};
+  const std::array<std::string_view, 2> args{whose, on().publish_command()};
   return {scripts::redisson_permit_release, keys, args};
 }
 

@@ -34,7 +34,7 @@ script_call read_write_lock::acquire_script(const ask_details& ask) const {
 
 script_call read_write_lock::release_call(const release_details& what) const {
   const std::array<std::string_view, 3> keys{key(), channel(), what.latch};
-  const std::array<std::string_view, 4> args{what.whose, what.spared, publish_command,
+  const std::array<std::string_view, 4> args{what.whose, what.spared, on().publish_command(),
                                              what.latch_kept_ms};
   return {scripts::redisson_rw_release, std::span{keys}.first(what.latch.empty() ? 2 : 3), args};
 }
@@ -52,7 +52,7 @@ script_call read_write_lock::inspect_script() const {
 
 script_call read_write_lock::break_script(std::string_view token) const {
   const std::array<std::string_view, 2> keys{key(), channel()};
-  const std::array<std::string_view, 2> args{token, publish_command};
+  const std::array<std::string_view, 2> args{token, on().publish_command()};
   return {scripts::redisson_rw_break, keys, args};
 }
 
@@ -60,7 +60,7 @@ void read_write_lock::downgrade(const core::owner_id& id, fencing_token, core::d
                                 core::time_point until, caller& by, on_renewal done) {
   const auto ttl_text = milliseconds_text(ttl);
   const std::array<std::string_view, 2> keys{key(), channel()};
-  const std::array<std::string_view, 3> args{id.text(), ttl_text, publish_command};
+  const std::array<std::string_view, 3> args{id.text(), ttl_text, on().publish_command()};
   const auto counted_from = runtime::now();
   on().calls.run({scripts::redisson_rw_downgrade, keys, args}, until, pending_releases().last, by,
                  [node = on().calls.node(), ttl, counted_from, done = std::move(done)](

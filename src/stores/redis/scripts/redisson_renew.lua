@@ -6,10 +6,12 @@
 -- Gives {seconds, microseconds of the server's clock, then for each lock:
 --       its token (a string; "0": it has none) extended; 0 nobody has it; -1 somebody or something
 --       else does, or the owner by another grant}
--- Cost  three or four commands for each lock, one round trip for all of them.
+-- Cost  three or four commands for each lock and one for all, which is why the server tells of
+--       changes to them (renew.lua); one round trip.
 -- include parts/redisson_owner.lua
 local time = redis.call('TIME')
 local answer = {time[1], time[2]}
+local watched = {}
 for i, key in ipairs(KEYS) do
   local id, ttl, given = ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), ARGV[3 * i]
   if not ttl or ttl <= 0 then
@@ -28,8 +30,12 @@ for i, key in ipairs(KEYS) do
       if redis.call('PTTL', key) < ttl then
         redis.call('PEXPIRE', key, ttl)
       end
+      watched[#watched + 1] = key
       answer[i + 2] = token
     end
   end
+end
+if #watched > 0 then
+  redis.call('EXISTS', unpack(watched))
 end
 return answer

@@ -24,27 +24,47 @@
 --       else; HOLDFAST_CAPACITY n m: it is in use with n units,
 --       not m; HOLDFAST_UNITS n: it wants more than
 --       all n of them.
--- Cost  6 commands when units are free and others are held, 10 when none is held. One round trip.
+-- Cost  6 commands when units are free and others are held, 7 when none is held. One round trip.
 local lock, slot, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, id, entry, time, record = redis.call, ARGV[1], ARGV[6], nil, nil
 local ttl = tonumber(ARGV[2])
--- The common case by itself, before the functions that the others need are made, as in acquire.lua:
--- others have some of it, and there is room. The same as grant() in parts/shares.lua.
+-- The common cases by themselves, before the functions that the others need are made, as in
+-- acquire.lua: nobody waits, and there is room beside the others, or there is no lock yet. The same
+-- as grant() in parts/shares.lua.
+local there = call('EXISTS', lock, queue)
 local seen = redis.pcall('HMGET', lock, '#kind', '#capacity', '#used', '#until', '#soonest',
   '#kept', id)
-if seen[1] == ARGV[9] and seen[3] and not seen[7] and ARGV[8] ~= '0' and
-  (seen[2] == ARGV[10] or seen[6]) and seen[3] + ARGV[8] <= tonumber(seen[2]) and
-  call('EXISTS', queue) == 0 then
+local kept, units = seen[6], ARGV[8]
+local used
+if there == 0 then
+  units = units == '0' and ARGV[10] or units
+  used = tonumber(units)
+elseif there == 1 and units ~= '0' and not seen[7] and seen[3] and seen[1] == ARGV[9] and
+  (kept or seen[2] == ARGV[10]) then
+  used = seen[3] + units
+end
+if used and used <= tonumber(kept and seen[2] or ARGV[10]) then
   record = call('HMGET', slot, 'layout', 'token')
   time = call('TIME')
   local expiry = time[1] * 1000 + math.floor(time[2] / 1000) + ttl
-  if record[1] == ARGV[3] and seen[5] and expiry >= tonumber(seen[5]) and
-    (seen[6] or seen[4] and expiry <= tonumber(seen[4])) then
-    local token = math.max((tonumber(record[2]) or 0) + 1, time[1] * 1000000 + time[2])
-    local text = string.format('%.0f', token)
+  if record[1] == ARGV[3] and (there == 0 or seen[5] and expiry - seen[5] >= 0 and
+    (kept or seen[4] and expiry - seen[4] <= 0)) then
+    local text = time[1] .. string.format('%06d', time[2])
+    if record[2] and record[2] - text >= 0 then
+      text = string.format('%.0f', record[2] + 1)
+    end
     call('HSET', slot, 'token', text)
-    call('HSET', lock, '#used', seen[3] + ARGV[8], id, expiry .. ';' .. ARGV[8] .. ';holdfast=' ..
-      ARGV[3] .. ';token=' .. text .. ';block=1;since=' .. time[1] .. '000;' .. ARGV[5])
+    -- A command takes longer to be given a number than its text.
+    used = string.format('%d', used)
+    local field = expiry .. ';' .. units .. ';holdfast=' .. ARGV[3] .. ';token=' .. text ..
+      ';block=1;since=' .. time[1] .. '000;' .. ARGV[5]
+    if there == 1 then
+      call('HSET', lock, '#used', used, id, field)
+    else
+      call('HSET', lock, '#kind', ARGV[9], '#capacity', ARGV[10], '#used', used, '#soonest', expiry,
+        '#last', id, id, field, '#until', expiry + ttl)
+      call('PEXPIRE', lock, 2 * ttl)
+    end
     return {1, text}
   end
 end

@@ -10,25 +10,23 @@
 -- Gives 1 released; 3 released, and given to waiters; 0 this owner holds nothing; -1 it does, by
 --       another grant, or by the one that was to be left alone; 2 released, but another call is
 --       needed to find who is next; -2 nothing was held, and the same.
--- Cost  5 commands when nobody waits.
+-- Cost  5 commands when nobody waits, 7 for the last holder.
 --
 -- A waiter that leaves the queue may have stood in the way of others: in any case those are looked
 -- for.
 local lock, slot, queue, waiters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, id, time, record = redis.call, string.sub(ARGV[1], 1, 32), nil, nil
--- The common case by itself, before the functions that the others need are made: others have some
--- of it as well, and nobody waits.
+-- The common case by itself, before the functions that the others need are made: nobody waits, and
+-- the lease ends in another second than this, so that it has not ended.
 if ARGV[2] == '' and (ARGV[3] or '') == '' and ARGV[1] == id and call('EXISTS', queue) == 0 then
-  local seen = redis.pcall('HMGET', lock, '#used', id)
-  local expiry, units = string.match(seen[2] or '', '^(%d+);(%d+);')
-  local left = expiry and seen[1] and seen[1] - units
-  if left and left > 0 then
-    time = call('TIME')
-    if tonumber(expiry) > time[1] * 1000 + math.floor(time[2] / 1000) then
-      call('HDEL', lock, id)
-      call('HSET', lock, '#used', left)
-      return 1
+  local mine = redis.pcall('HGET', lock, id)
+  local second, units = string.match(type(mine) == 'string' and mine or '', '^(%d+)%d%d%d;(%d+);')
+  if second and second - call('TIME')[1] > 0 then
+    call('HDEL', lock, id)
+    if call('HINCRBY', lock, '#used', '-' .. units) <= 0 then
+      call('DEL', call('HGET', lock, '#kept') and waiters or lock, waiters)
     end
+    return 1
   end
 end
 -- include parts/shares.lua

@@ -38,6 +38,7 @@ end
 -- `me`: the id that asks, if any. `entry`: the first waiter's, if it was taken off already.
 -- Gives 'nobody' (the queue is empty), 'more' (call again), 'handed' (another has it now), or
 -- the token of `me`.
+-- include parts/tell.lua
 local entries_max = 500
 local function hand_over(me, ttl, entry)
   for _ = 1, entries_max do
@@ -62,8 +63,8 @@ local function hand_over(me, ttl, entry)
       time = time or call('TIME')
       if time[1] * 1000 + time[2] / 1000 - seen <= claim then
         local token = grant(id, layout, block, claim, holder)
-        local heard = redis.pcall('PUBLISH', string.sub(entry, 50, 96), id .. ';' .. token .. ';' ..
-          claim .. ';' .. block .. ';' .. lock)
+        local heard = tell(entry, id .. ';' .. token .. ';' .. claim .. ';' .. block .. ';' .. lock,
+          id, lock)
         if type(heard) == 'number' and heard > 0 then
           return 'handed'
         end

@@ -162,6 +162,7 @@ end
 -- `me`: the id that asks, if any, and `ttl` what it gets. Gives 'nobody' (the queue is empty),
 -- 'more' (call again) or 'full' (the first one has to wait); and how many were told, and the token
 -- of `me` if it was granted.
+-- include parts/tell.lua
 local entries_max = 500
 local function hand_over(me, ttl)
   local told, token = 0, nil
@@ -197,8 +198,7 @@ local function hand_over(me, ttl)
       token = grant(to, layout, units, ttl, holder)
     elseif there then
       local text = grant(to, layout, units, claim, holder)
-      local heard = redis.pcall('PUBLISH', string.sub(entry, 50, 96), to .. ';' .. text .. ';' ..
-        claim .. ';0;' .. lock)
+      local heard = tell(entry, to .. ';' .. text .. ';' .. claim .. ';0;' .. lock, to, lock)
       if type(heard) == 'number' and heard > 0 then
         told = told + 1
       else

@@ -1,0 +1,56 @@
+// One acquisition of a mutex in etcd.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "stores/etcd/etcd_lock.hpp"
+
+namespace holdfast::stores::etcd {
+
+// Puts its key, unless that is there, and looks who was first, in one transaction. While another
+// was, it watches the key next before its own.
+class etcd_attempt final : public attempt {
+ public:
+  etcd_attempt(etcd_lock& at, attempt_spec what);
+  ~etcd_attempt() override;
+
+  [[nodiscard]] core::owner_id id() const override { return id_; }
+  void ask(core::time_point until, caller& by, on_answer done) override;
+  void wait(core::time_point until, caller& by, on_woken done) override;
+  void wake() override;
+  void withdraw(core::time_point until, caller& by, on_removal done) override;
+
+ private:
+  [[nodiscard]] bool only_asks() const noexcept { return !spec_.may_wait && !is_queued_; }
+  [[nodiscard]] transaction asking(lease_id lease) const;
+  void ask_in(const session& in, bool again, core::time_point until, caller& by,
+              const on_answer& done);
+  void told(const session& in, const answer& said, core::time_point until, caller& by,
+            const on_answer& done);
+  // When one transaction does not tell who is next before it.
+  void look(const session& in, core::time_point until, caller& by, const on_answer& done);
+  void move_to(const session& in, core::time_point until, caller& by, const on_answer& done);
+  void settle(const session& in, const standing& place, const on_answer& done);
+  void watch_ahead(const std::shared_ptr<pause>& over);
+
+  etcd_lock& lock_;
+  services& of_;
+  const attempt_spec spec_;
+  const core::owner_id id_;
+  const std::string key_;
+  const std::string value_;
+  bool is_queued_ = false;      // its key may be there
+  bool is_unanswered_ = false;  // an ask of it may be done much later
+  revision created_ = 0;        // of its key; 0: not known
+  lease_id lease_ = 0;          // that its key is under
+  std::optional<key_value> ahead_;
+  revision seen_at_ = 0;  // of the store, when that one was seen
+
+  std::mutex m_;
+  // Protected by m_.
+  std::shared_ptr<pause> waiting_;
+  bool is_woken_ = false;  // every wait ends at once
+};
+
+}  // namespace holdfast::stores::etcd

@@ -1,0 +1,233 @@
+#include "stores/redis/rights.hpp"
+
+#include <array>
+#include <utility>
+
+#include "runtime/random.hpp"
+#include "stores/redis/layout.hpp"
+#include "stores/redis/script_values.hpp"
+
+namespace holdfast::stores::redis {
+
+namespace {
+
+constexpr std::string_view waking = "message to a waiter: those who wait ask again and again";
+constexpr std::string_view no_sha = "0000000000000000000000000000000000000000";
+
+constexpr right only_one_server(std::string_view command, std::string_view probe,
+                                std::string_view used_for = "locking", bool essential = true) {
+  return {command, probe, true, false, used_for, essential};
+}
+constexpr right only_quorum(std::string_view command, std::string_view probe,
+                            std::string_view used_for = "locking", bool essential = true) {
+  return {command, probe, false, true, used_for, essential};
+}
+constexpr right everywhere(std::string_view command, std::string_view probe,
+                           std::string_view used_for = "locking", bool essential = true) {
+  return {command, probe, true, true, used_for, essential};
+}
+
+// What scripts call, they call for the user. SUBSCRIBE and what follows it come last: a connection
+// that listens is for nothing else. DEL comes first: without it nothing that is tried could be
+// taken back.
+constexpr std::array rights{
+    everywhere("del", "DEL KEY"),
+    everywhere("eval", "EVAL return 0"),
+    everywhere("evalsha", "EVALSHA SHA"),
+    only_quorum("script|load", "SCRIPT LOAD return"),
+    everywhere("ping", "PING"),
+    everywhere("time", "TIME"),
+    only_quorum("info", "INFO server"),
+    everywhere("get", "GET KEY"),
+    only_one_server("mget", "MGET KEY"),
+    everywhere("getrange", "GETRANGE KEY 0 0", "status of a lock", false),
+    everywhere("set", "SET KEY x PX 1000"),
+    only_one_server("append", "APPEND KEY x", "graceful break", false),
+    only_one_server("exists", "EXISTS KEY"),
+    everywhere("pexpire", "PEXPIRE KEY 1000"),
+    only_one_server("persist", "PERSIST KEY", "resizing of a semaphore", false),
+    everywhere("pttl", "PTTL KEY"),
+    only_one_server("incr", "INCR COUNT", "token counted on a key that others count as well",
+                    false),
+    everywhere("hget", "HGET HASH f"),
+    everywhere("hmget", "HMGET HASH f"),
+    everywhere("hset", "HSET HASH f 1"),
+    everywhere("hdel", "HDEL HASH f"),
+    only_one_server("hexists", "HEXISTS HASH f"),
+    everywhere("hgetall", "HGETALL HASH", "lock that several may hold", false),
+    only_one_server("lindex", "LINDEX LIST 0"),
+    only_one_server("llen", "LLEN LIST", "status of a lock", false),
+    only_one_server("lrange", "LRANGE LIST 0 0", "status of a lock", false),
+    only_one_server("rpush", "RPUSH LIST x"),
+    only_one_server("lrem", "LREM LIST 1 y"),
+    only_one_server("lpop", "LPOP LIST"),
+    only_one_server("rpop", "RPOP LIST"),
+    only_quorum("zadd", "ZADD ZSET 1 x"),
+    only_quorum("zcard", "ZCARD ZSET"),
+    only_quorum("zpopmin", "ZPOPMIN ZSET"),
+    only_quorum("zrange", "ZRANGE ZSET 0 0"),
+    only_quorum("zrem", "ZREM ZSET x"),
+    everywhere("scan", "SCAN 0 COUNT 1", "list of all locks", false),
+    everywhere("publish", "PUBLISH CHANNEL x", waking, false),
+    only_one_server("client|tracking", "CLIENT TRACKING OFF",
+                    "word of a loss before the next renewal", false),
+    everywhere("subscribe", "SUBSCRIBE CHANNEL", waking, false),
+    only_one_server("unsubscribe", "UNSUBSCRIBE CHANNEL", "end to listening to old latches", false),
+};
+
+// Letters that stand for themselves in patterns, and that redis-cli takes as they are.
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view{":._-/{*~&@+=|"}.find(c) != std::string_view::npos;
+}
+
+// As redis-cli takes an argument.
+std::string quoted(const std::string& word) {
+  bool plain = true;
+  for (const char c : word)
+    plain = plain && is_plain(c);
+  if (plain) return word;
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::string text = "\"";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      text += '\\';
+      text += c;
+    } else if (byte < ' ' || byte >= 0x7f) {
+      text += "\\x";
+      text += hex[byte >> 4];
+      text += hex[byte & 0xf];
+    } else {
+      text += c;
+    }
+  }
+  return text + '"';
+}
+
+// What stands in a probe, and the name that it stands for; the keys first.
+using probe_names = std::vector<std::pair<std::string_view, std::string>>;
+
+// The probe's words, with names that nobody else uses.
+std::string probe_of(const right& one, const probe_names& names) {
+  std::vector<std::string> words;
+  for (auto rest = one.probe; !rest.empty();) {
+    const auto end = rest.find(' ');
+    std::string word{rest.substr(0, end)};
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    for (const auto& [stands, name] : names) {
+      if (word == stands) word = name;
+    }
+    // A script is one word, and what follows it says that it has no keys.
+    if (word == "return" && !rest.empty()) word += " " + std::string{std::exchange(rest, {})};
+    words.push_back(std::move(word));
+  }
+  if (one.command == "eval" || one.command == "evalsha") words.emplace_back("0");
+  command text{words.size()};
+  for (const auto& word : words)
+    text.arg(word);
+  return text.bytes();
+}
+
+std::string clean_up(const probe_names& names) {
+  constexpr std::size_t keys = 5;
+  command gone{1 + keys};
+  gone.arg("DEL");
+  for (std::size_t i = 0; i < keys; ++i)
+    gone.arg(names[i].second);
+  return gone.bytes();
+}
+
+// Empty: it is allowed, whatever came of it.
+std::string said_by(const reply_value& answer) {
+  const bool refused = answer.type == reply_kind::error && text_of(answer).starts_with("NOPERM");
+  return refused ? std::string{text_of(answer)} : std::string{};
+}
+
+std::vector<core::server_facts::missing_right> what_is_missing(
+    const std::vector<const right*>& tried, const std::vector<std::string>& said) {
+  std::vector<core::server_facts::missing_right> missing;
+  bool told_of_keys = false;
+  bool told_of_channels = false;
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    const auto speaks_of = [&](std::string_view what) {
+      return said[i].find(what) != std::string::npos;
+    };
+    if (said[i].empty()) continue;
+    if (speaks_of("command")) {
+      missing.push_back(
+          {std::string{tried[i]->command}, std::string{tried[i]->used_for}, tried[i]->essential});
+    } else if (speaks_of("channel")) {
+      if (std::exchange(told_of_channels, true)) continue;
+      missing.push_back({"the channels that begin with holdfast:", std::string{waking}, false});
+    } else if (!std::exchange(told_of_keys, true)) {
+      missing.push_back(
+          {"the keys of locks, or those that begin with holdfast:{", "locking", true});
+    }
+  }
+  return missing;
+}
+
+}  // namespace
+
+std::span<const right> all_rights() noexcept { return rights; }
+
+std::vector<std::string> rule_elements(const user_scope& of) {
+  std::vector<std::string> all;
+  // Without a prefix a lock is a key of any name, the helper keys' among them.
+  if (!of.prefix.empty()) all.push_back("~" + std::string{reserved_prefix} + "*");
+  all.push_back("~" + scan_pattern(of.prefix, "*"));
+  all.emplace_back("&holdfast:*");
+  for (const auto& one : rights) {
+    const bool wanted = of.locks == locks_kept::on_a_quorum ? one.for_quorum : one.for_one_server;
+    if (wanted) all.push_back("+" + std::string{one.command});
+  }
+  if (of.selects_database) all.emplace_back("+select");
+  return all;
+}
+
+std::string rule_text(const user_scope& of, std::string_view user) {
+  std::string text = "ACL SETUSER " + std::string{user} + " reset on >PASSWORD";
+  for (const auto& one : rule_elements(of))
+    text += " " + quoted(one);
+  return text;
+}
+
+result<std::vector<core::server_facts::missing_right>> missing_rights(channel& on,
+                                                                      const user_scope& of,
+                                                                      core::time_point until) {
+  const auto fresh = std::string{runtime::fresh_owner().text()};
+  const auto key = [&](std::string_view kind) {
+    return of.prefix + "holdfast-doctor:" + fresh + ":" + std::string{kind};
+  };
+  const auto helper = std::string{reserved_prefix} + "doctor}:" + fresh;
+  const probe_names names{{"KEY", key("key")},         {"COUNT", key("count")},
+                          {"HASH", helper + ":hash"},  {"LIST", helper + ":list"},
+                          {"ZSET", helper + ":zset"},  {"CHANNEL", "holdfast:doctor:" + fresh},
+                          {"SHA", std::string{no_sha}}};
+  std::vector<const right*> tried;
+  for (const auto& one : rights) {
+    if (of.locks == locks_kept::on_a_quorum ? one.for_quorum : one.for_one_server) {
+      tried.push_back(&one);
+    }
+  }
+  std::vector<std::string> said(tried.size());
+  const auto first = on.call(probe_of(*tried.front(), names), until, true);
+  if (!first) return fail(first.error());
+  said.front() = said_by(**first);
+  if (said.front().empty()) {
+    // The others all at once: a server may be far away.
+    for (std::size_t i = 1; i < tried.size(); ++i) {
+      if (tried[i]->command == "publish") static_cast<void>(on.post(clean_up(names), nullptr));
+      const auto sent = on.post(probe_of(*tried[i], names), [&text = said[i]](const auto& answer) {
+        if (answer && *answer) text = said_by(**answer);
+      });
+      if (sent == 0) return fail(errc::store_unreachable, "the connection has ended");
+    }
+    const auto last = on.call(clean_up(names), until, true);
+    if (!last) return fail(last.error());
+  }
+  return what_is_missing(tried, said);
+}
+
+}  // namespace holdfast::stores::redis

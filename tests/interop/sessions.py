@@ -17,14 +17,16 @@ def release(pair):
     """Who waits in vain leaves nothing behind, and what was given back is the next one's."""
     for (start, name, who), (start_other, other_name, other_who) in sides_of(pair):
         holder, other = start(), start_other()
-        must_lock(holder, name, f"{who} does not get a free lock", ttl=SESSION_MS)
+        must_lock(holder, name, f"{who} does not get a free lock", ttl=SESSION_MS, how="renew")
         for _ in range(3):
             expect(not lock(other, other_name, ttl=SESSION_MS, wait=300),
                    f"{other_who} got what {who} holds")
         expect(holder.ask("unlock") == "ok", f"{who} lost it")
-        must_lock(holder, name, f"{who} does not get it again", ttl=SESSION_MS, wait=1000)
+        must_lock(holder, name, f"{who} does not get it again", ttl=SESSION_MS, wait=1000,
+                  how="renew")
         expect(holder.ask("unlock") == "ok", f"{who} lost it")
-        must_lock(other, other_name, f"{other_who} does not get it", ttl=SESSION_MS, wait=1000)
+        must_lock(other, other_name, f"{other_who} does not get it", ttl=SESSION_MS, wait=1000,
+                  how="renew")
         expect(other.ask("unlock") == "ok", f"{other_who} lost it")
 
 

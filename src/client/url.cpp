@@ -181,8 +181,8 @@ result<void> take_authority(store_url& url, std::string_view rest) {
     url.host = url.nodes.front().host;
     url.port = url.nodes.front().port;
   }
-  if (slash == std::string_view::npos) return {};
-  return take_host_path(url, rest.substr(slash + 1));
+  return take_host_path(
+      url, slash == std::string_view::npos ? std::string_view{} : rest.substr(slash + 1));
 }
 
 result<void> take_socket(store_url& url, std::string_view rest) {

@@ -61,7 +61,8 @@ TEST_F(EmptyStore, IsSuspectedWhenAConnectionIsMadeAnew) {
   ping.arg("PING");
   const auto answers = [&] {
     return stores::wait_here<result<stores::redis::reply>>([&](auto& by, auto done) {
-             to.look(ping.bytes(), runtime::now() + patience, by, std::move(done));
+             to.look(stores::redis::script_call{ping.bytes()}, runtime::now() + patience, {}, by,
+                     std::move(done));
            })
         .has_value();
   };

@@ -67,6 +67,7 @@ constexpr std::array rights{
     everywhere("hmget", "HMGET HASH f"),
     everywhere("hset", "HSET HASH f 1"),
     everywhere("hdel", "HDEL HASH f"),
+    off_quorum("hincrby", "HINCRBY HASH n 1", "giving back of a share", false),
     off_quorum("hexists", "HEXISTS HASH f"),
     everywhere("hgetall", "HGETALL HASH", "lock that several may hold", false),
     off_quorum("lindex", "LINDEX LIST 0"),

@@ -78,7 +78,8 @@ class HOLDFAST_API rlock : public leasing {
   // "<client's uuid>:<thread id>".
   [[nodiscard]] lock_status status();
   // Takes the lock from whoever has it, as Redisson's forceUnlock() does. False: nobody had it.
-  // Its holder learns of it at its next renewal: exclusion is in your hands.
+  // Its holder hears of it a round trip later, or at its first renewal, a second after the grant:
+  // exclusion is in your hands.
   bool force_unlock();
 
  protected:

@@ -148,10 +148,26 @@ TEST(Url, WhatIsNoUrlIsToldTheForms) {
 }
 
 TEST(Url, SchemesOfLaterVersionsAreNamed) {
-  for (const auto scheme : {"redis+sentinel", "redis+cluster", "zookeeper", "etcd"}) {
+  for (const auto scheme : {"redis+sentinel", "zookeeper", "etcd"}) {
     expect_bad(scheme + "://db"s, scheme + ":// is not supported by this version"s);
   }
   expect_bad("redis://a,b,c", "one host");
+}
+
+TEST(Url, ClusterTakesNodesToBeginWith) {
+  const auto url = good("redis+cluster://app:secret@a:7001,b,[::1]:7003/0?prefix=x:&spin=0");
+  EXPECT_EQ(url.what, kind::cluster);
+  const std::vector<store_url::node> nodes{{"a", 7001}, {"b", 6379}, {"::1", 7003}};
+  EXPECT_EQ(url.nodes, nodes);
+  EXPECT_EQ(url.user, "app");
+  EXPECT_FALSE(url.has_tls);
+  EXPECT_TRUE(good("rediss+cluster://a?ca=/ca.pem").has_tls);
+  expect_bad("redis+cluster://a/1", "database 0 only");
+  expect_bad("redis+cluster://", "names no host");
+  expect_bad("redis+cluster://a,", "comma");
+  expect_bad("redis+cluster://a,a", "twice");
+  expect_bad("redis+cluster://a?node_timeout=5", "does not exist");
+  expect_bad("redis+cluster:a", "//");
 }
 
 TEST(Url, RedlockTakesSeveralNodes) {

@@ -83,5 +83,7 @@ struct result {
 [[nodiscard]] std::vector<bench_case> share_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> at_scale_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> redlock_cases(const servers& at);
+// Its nodes are started when the first of these runs.
+[[nodiscard]] std::vector<bench_case> cluster_cases();
 
 }  // namespace holdfast::bench

@@ -130,11 +130,12 @@ TEST_F(ClusterFailover, TokenCatchesTheDoubleGrantOfALaggingReplica) {
   EXPECT_FALSE(resource.accept(held.token())) << "the one that lost it is refused";
   // It is told at once, not at its next renewal, a third of its TTL away.
   EXPECT_TRUE(lost.wait(5s));
-  EXPECT_EQ(held.why_lost(), loss::taken);
+  EXPECT_TRUE(held.why_lost() == loss::taken || held.why_lost() == loss::deleted)
+      << "as its renewal found it, before or after the other's grant";
 }
 
 // Last: nobody answers any more.
-TEST_F(ClusterFailover, XNobodyAnswersAndEveryCallEndsInTime) {
+TEST_F(ClusterFailover, NobodyAnswersAndEveryCallEndsInTime) {
   client_options quick{.lock = {.ttl = 20s},
                        .operation_timeout = 300ms,
                        .unreachable_limit = 500ms,

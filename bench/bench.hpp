@@ -84,7 +84,8 @@ struct result {
 [[nodiscard]] std::vector<bench_case> share_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> at_scale_cases(const servers& at);
 [[nodiscard]] std::vector<bench_case> redlock_cases(const servers& at);
-// On clusters of their own. None where the store is not built.
+// On servers of their own. None where the store is not built.
+[[nodiscard]] std::vector<bench_case> cluster_cases();
 [[nodiscard]] std::vector<bench_case> etcd_cases();
 [[nodiscard]] std::vector<bench_case> zookeeper_cases();
 

@@ -27,6 +27,25 @@ double per_second(std::chrono::milliseconds time, Pair pair) {
          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// The same in several threads, each with a pair of its own.
+template <class MakePair>
+double per_second_in_threads(int threads, std::chrono::milliseconds time, MakePair make) {
+  std::vector<double> rates(static_cast<std::size_t>(threads));
+  {
+    std::vector<std::jthread> all;
+    for (int i = 0; i < threads; ++i) {
+      all.emplace_back([&, i] {
+        auto pair = make(i);
+        rates[static_cast<std::size_t>(i)] = per_second(time, pair);
+      });
+    }
+  }
+  double sum = 0;
+  for (const double rate : rates)
+    sum += rate;
+  return sum;
+}
+
 template <class Call>
 double microseconds_of(Call call) {
   const auto start = std::chrono::steady_clock::now();

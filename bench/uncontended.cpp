@@ -1,8 +1,6 @@
 // Nobody else wants the lock: what lock + unlock cost.
-#include <atomic>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include <holdfast/holdfast.hpp>
 
@@ -13,25 +11,6 @@
 namespace holdfast::bench {
 
 namespace {
-
-// The same in several threads, each with a pair of its own.
-template <class MakePair>
-double per_second_in_threads(int threads, std::chrono::milliseconds time, MakePair make) {
-  std::vector<double> rates(static_cast<std::size_t>(threads));
-  {
-    std::vector<std::jthread> all;
-    for (int i = 0; i < threads; ++i) {
-      all.emplace_back([&, i] {
-        auto pair = make(i);
-        rates[static_cast<std::size_t>(i)] = per_second(time, pair);
-      });
-    }
-  }
-  double sum = 0;
-  for (const double rate : rates)
-    sum += rate;
-  return sum;
-}
 
 redisContext* connect(const servers& at, bool by_socket) {
   return by_socket ? ::redisConnectUnix(at.socket_path.c_str())

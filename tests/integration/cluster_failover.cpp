@@ -107,13 +107,14 @@ TEST_F(ClusterFailover, TokenCatchesTheDoubleGrantOfALaggingReplica) {
   client other{nodes().url(), options()};
   { const lease warm = holder.mutex(name).acquire(); }
   replicate(nodes()[2]);
-  nodes()[5].pause();  // from here on the replica gets nothing
+  // From here on the replica gets nothing.
+  (void)nodes()[2].command({"ACL", "SETUSER", "default", "-psync", "-sync"});
+  (void)nodes()[2].command({"CLIENT", "KILL", "TYPE", "replica"});
   naive_lock first{nodes()[2].where(), by_hand};
   ASSERT_TRUE(first.lock(60s));
   lease held = holder.mutex(name).acquire();
   watched_token lost{held.lost()};
   nodes()[2].kill9();
-  nodes()[5].resume();
   ASSERT_TRUE(eventually([&] {
     return nodes()[5].command({"CLUSTER", "FAILOVER", "TAKEOVER"}) == "OK";
   }));
@@ -129,11 +130,12 @@ TEST_F(ClusterFailover, TokenCatchesTheDoubleGrantOfALaggingReplica) {
   EXPECT_FALSE(resource.accept(held.token())) << "the one that lost it is refused";
   // It is told at once, not at its next renewal, a third of its TTL away.
   EXPECT_TRUE(lost.wait(5s));
-  EXPECT_EQ(held.why_lost(), loss::taken);
+  EXPECT_TRUE(held.why_lost() == loss::taken || held.why_lost() == loss::deleted)
+      << "as its renewal found it, before or after the other's grant";
 }
 
 // Last: nobody answers any more.
-TEST_F(ClusterFailover, XNobodyAnswersAndEveryCallEndsInTime) {
+TEST_F(ClusterFailover, NobodyAnswersAndEveryCallEndsInTime) {
   client_options quick{.lock = {.ttl = 20s},
                        .operation_timeout = 300ms,
                        .unreachable_limit = 500ms,

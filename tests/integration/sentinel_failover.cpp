@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -24,6 +25,17 @@ namespace holdfast::test {
 namespace {
 
 using testing::HasSubstr;
+
+// What a call meets in the middle of a failover is an error of the moment.
+std::optional<lease> if_granted(client& c, const std::string& name) {
+  try {
+    return c.mutex(name).try_acquire();
+  } catch (const error& e) {
+    const bool passing = e.code() == condition::try_again || e.code() == condition::outcome_unknown;
+    if (!passing) throw;
+    return std::nullopt;
+  }
+}
 
 class SentinelFailover : public testing::Test {
  protected:
@@ -92,7 +104,7 @@ TEST_F(SentinelFailover, MasterThatIsReplacedIsLeft) {
   ASSERT_TRUE(group.await_replicated(0));
   ASSERT_EQ(group.fail_over(), 1U);
   ASSERT_TRUE(eventually([&] {
-    const auto got = c.mutex("other").try_acquire();
+    const auto got = if_granted(c, "other");
     return got && has(1, "other");
   }));
   EXPECT_TRUE(held.held());
@@ -212,7 +224,7 @@ TEST_F(SentinelFailover, MasterThatIsCutOffIsLeftAndItsTokensAreOvertaken) {
 
   // The client that listens to Sentinels leaves a master that answers as if nothing had happened.
   std::optional<lease> next;
-  ASSERT_TRUE(eventually([&] { return (next = c.mutex("papers").try_acquire()).has_value(); }));
+  ASSERT_TRUE(eventually([&] { return (next = if_granted(c, "papers")).has_value(); }));
   EXPECT_EQ(group.server(1).command({"EXISTS", "papers"}), "1");
   ASSERT_TRUE(late.held()) << "two believe that they hold it";
   EXPECT_GT(next->token(), late.token()) << "and the resource knows which of them is late";
@@ -337,7 +349,7 @@ TEST(SentinelAccess, SentinelsHaveCredentialsOfTheirOwn) {
     ASSERT_TRUE(group.await_replicated(0));
     ASSERT_EQ(group.fail_over(), 1U);
     ASSERT_TRUE(eventually([&] {
-      const auto got = c.mutex("other").try_acquire();
+      const auto got = if_granted(c, "other");
       return got && group.server(1).command({"EXISTS", "other"}) == "1";
     }));
     EXPECT_TRUE(held.release());

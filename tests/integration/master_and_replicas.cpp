@@ -1,5 +1,7 @@
 // redis://h1,h2: a master and its replicas, where a person decides which of them is the master.
 // Scenario 22 is the negative control: the lock that everybody writes by hand has two holders.
+#include <optional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +20,17 @@ namespace holdfast::test {
 namespace {
 
 using testing::HasSubstr;
+
+// What a call meets in the middle of a failover is an error of the moment.
+std::optional<lease> if_granted(client& c, const std::string& name) {
+  try {
+    return c.mutex(name).try_acquire();
+  } catch (const error& e) {
+    const bool passing = e.code() == condition::try_again || e.code() == condition::outcome_unknown;
+    if (!passing) throw;
+    return std::nullopt;
+  }
+}
 
 class MasterAndReplicas : public testing::Test {
  protected:
@@ -105,7 +118,7 @@ TEST_F(MasterAndReplicas, OldMasterThatGoesOnIsLeft) {
   { const lease warm = c.mutex("warm").acquire(); }
   promote();
   EXPECT_TRUE(eventually([&] {
-    const auto got = c.mutex("orders").try_acquire();
+    const auto got = if_granted(c, "orders");
     return got && has(1, "orders");
   }));
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -24,6 +25,17 @@ namespace holdfast::test {
 namespace {
 
 using testing::HasSubstr;
+
+// What a call meets in the middle of a failover is an error of the moment.
+std::optional<lease> if_granted(client& c, const std::string& name) {
+  try {
+    return c.mutex(name).try_acquire();
+  } catch (const error& e) {
+    const bool passing = e.code() == condition::try_again || e.code() == condition::outcome_unknown;
+    if (!passing) throw;
+    return std::nullopt;
+  }
+}
 
 class SentinelFailover : public testing::Test {
  protected:
@@ -64,10 +76,15 @@ TEST_F(SentinelFailover, SilentMasterIsLeftAndItsLeaseGoesOn) {
   const auto seen = std::make_shared<recorder>();
   client c = made({.observer = seen});
   lease held = c.mutex("orders").acquire();
+  lease done = c.mutex("done").acquire();
   ASSERT_TRUE(group.await_replicated(0));
   const auto renewals = seen->count(event::kind::renewed);
   group.server(0).pause();
-  ASSERT_TRUE(group.await_master(1));
+  // It says so if the failover takes longer than one call may, and goes on in the background.
+  std::thread releaser{[&] { (void)done.release(); }};
+  EXPECT_TRUE(group.await_master(1));
+  releaser.join();
+  EXPECT_TRUE(eventually([&] { return !has(1, "done"); }));
   EXPECT_TRUE(seen->await(event::kind::renewed, renewals + 1));
   EXPECT_TRUE(held.held());
   client other = made();
@@ -87,7 +104,7 @@ TEST_F(SentinelFailover, MasterThatIsReplacedIsLeft) {
   ASSERT_TRUE(group.await_replicated(0));
   ASSERT_EQ(group.fail_over(), 1U);
   ASSERT_TRUE(eventually([&] {
-    const auto got = c.mutex("other").try_acquire();
+    const auto got = if_granted(c, "other");
     return got && has(1, "other");
   }));
   EXPECT_TRUE(held.held());
@@ -105,7 +122,8 @@ TEST_F(SentinelFailover, LeaseThatTheReplicaHasNotIsToldLostAtOnce) {
   lease held = c.mutex("orders").acquire();
   group.server(0).kill9();
   watched_token lost{held.lost()};
-  EXPECT_TRUE(lost.wait(20s)) << "long before the TTL, or a third of it, is over";
+  ASSERT_TRUE(group.await_master(1));
+  EXPECT_TRUE(lost.wait(15s)) << "long before a third of the TTL is over";
   EXPECT_EQ(held.why_lost(), loss::deleted);
   const lease next = made().mutex("orders").acquire();
   EXPECT_GT(next.token(), held.token()) << "by a master that never knew the first";
@@ -206,7 +224,7 @@ TEST_F(SentinelFailover, MasterThatIsCutOffIsLeftAndItsTokensAreOvertaken) {
 
   // The client that listens to Sentinels leaves a master that answers as if nothing had happened.
   std::optional<lease> next;
-  ASSERT_TRUE(eventually([&] { return (next = c.mutex("papers").try_acquire()).has_value(); }));
+  ASSERT_TRUE(eventually([&] { return (next = if_granted(c, "papers")).has_value(); }));
   EXPECT_EQ(group.server(1).command({"EXISTS", "papers"}), "1");
   ASSERT_TRUE(late.held()) << "two believe that they hold it";
   EXPECT_GT(next->token(), late.token()) << "and the resource knows which of them is late";
@@ -331,7 +349,7 @@ TEST(SentinelAccess, SentinelsHaveCredentialsOfTheirOwn) {
     ASSERT_TRUE(group.await_replicated(0));
     ASSERT_EQ(group.fail_over(), 1U);
     ASSERT_TRUE(eventually([&] {
-      const auto got = c.mutex("other").try_acquire();
+      const auto got = if_granted(c, "other");
       return got && group.server(1).command({"EXISTS", "other"}) == "1";
     }));
     EXPECT_TRUE(held.release());

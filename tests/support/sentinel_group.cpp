@@ -69,7 +69,7 @@ sentinel_group::sentinel_group(sentinel_group_options options)
           "sentinel monitor " + name + " 127.0.0.1 " + master + " " + quorum,
           "sentinel down-after-milliseconds " + name + " " +
               std::to_string(options_.down_after.count()),
-          "sentinel failover-timeout " + name + " 10000", "sentinel parallel-syncs " + name + " 5"})
+          "sentinel failover-timeout " + name + " 5000", "sentinel parallel-syncs " + name + " 5"})
       one.config.push_back(line);
     if (one.tls) one.config.emplace_back("tls-replication yes");
     for (const auto& line : options_.monitor)

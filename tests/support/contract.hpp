@@ -44,6 +44,7 @@ struct store_entry {
   bool shares;     // has locks that several may hold
   bool slow;       // runs the facts that take seconds: once for each protocol is enough
   std::unique_ptr<store_under_test> (*make)();
+  bool readers = shares;  // of those, shared mutexes at least
 };
 
 [[nodiscard]] const std::vector<store_entry>& stores_under_test();
@@ -77,7 +78,18 @@ class contract_test : public testing::Test {
 
 namespace detail {
 
-enum class needs { nothing, processes, network, time, shares, shares_of_processes, no_shares };
+enum class needs {
+  nothing,
+  processes,
+  network,
+  time,
+  shares,
+  shares_of_processes,
+  no_shares,
+  readers,
+  readers_of_processes,
+  no_readers
+};
 
 template <class Fact>
 bool register_fact(const char* fact, needs what, const char* file, int line) {
@@ -88,6 +100,9 @@ bool register_fact(const char* fact, needs what, const char* file, int line) {
     if (what == needs::shares && !entry.shares) continue;
     if (what == needs::shares_of_processes && !(entry.shares && entry.processes)) continue;
     if (what == needs::no_shares && entry.shares) continue;
+    if (what == needs::readers && !entry.readers) continue;
+    if (what == needs::readers_of_processes && !(entry.readers && entry.processes)) continue;
+    if (what == needs::no_readers && entry.readers) continue;
     const std::string suite = "Contract/" + entry.name;
     testing::RegisterTest(suite.c_str(), fact, nullptr, nullptr, file, line,
                           [&entry]() -> contract_test* {
@@ -121,5 +136,9 @@ bool register_fact(const char* fact, needs what, const char* file, int line) {
 #define CONTRACT_OF_SHARES(fact) HOLDFAST_FACT(fact, shares)
 #define CONTRACT_OF_SHARES_BETWEEN_PROCESSES(fact) HOLDFAST_FACT(fact, shares_of_processes)
 #define CONTRACT_WITHOUT_SHARES(fact) HOLDFAST_FACT(fact, no_shares)
+// The same of shared mutexes alone, which some stores have without semaphores and latches.
+#define CONTRACT_OF_READERS(fact) HOLDFAST_FACT(fact, readers)
+#define CONTRACT_OF_READERS_BETWEEN_PROCESSES(fact) HOLDFAST_FACT(fact, readers_of_processes)
+#define CONTRACT_WITHOUT_READERS(fact) HOLDFAST_FACT(fact, no_readers)
 
 }  // namespace holdfast::test

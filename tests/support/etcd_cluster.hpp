@@ -37,6 +37,8 @@ class etcd_cluster {
   // What is done to one: killed, started again with its data, stopped in its tracks, continued.
   void kill9(std::size_t member);
   void restart(std::size_t member);
+  // The same without waiting for its answer: it may want a user.
+  void start_again(std::size_t member) { start(member, false); }
   void pause(std::size_t member);
   void resume(std::size_t member);
   void pause_all();

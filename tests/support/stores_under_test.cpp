@@ -122,7 +122,7 @@ const std::vector<store_entry>& stores_under_test() {
         {"Redlock5", true, true, false, false, [] { return made<redlock_store>(std::size_t{5}); }},
         {"Session", true, true, false, true, [] { return made<session_store>(); }},
 #if HOLDFAST_HAS_ETCD
-        {"Etcd", true, true, false, true, [] { return made<etcd_store>(); }},
+        {"Etcd", true, true, false, true, [] { return made<etcd_store>(); }, true},
 #endif
   };
   return all;

@@ -17,7 +17,68 @@ const std::string foreign = "orders/694d81f3f0b2a1c5";
 
 key_value at(std::string key, revision created) { return {std::move(key), {}, created, 9}; }
 
+key_value in(std::string name, revision created, part what) {
+  return {"config/" + name, value_of({}, what), created, 9};
+}
+
 }  // namespace
+
+TEST(EtcdLayout, ReadersComeInTogetherAndAWriterAlone) {
+  const std::vector all{in("r1", 3, part::reader), in("r2", 4, part::reader),
+                        in("w1", 5, part::writer), in("r3", 6, part::reader),
+                        in("w2", 7, part::writer)};
+  EXPECT_TRUE(shared_standing_of("config/r1", "config/", all).is_in);
+  EXPECT_TRUE(shared_standing_of("config/r2", "config/", all).is_in);
+  const auto writer = shared_standing_of("config/w1", "config/", all);
+  EXPECT_FALSE(writer.is_in);
+  EXPECT_EQ(writer.ahead.size(), 2U);
+  const auto late = shared_standing_of("config/r3", "config/", all);
+  EXPECT_FALSE(late.is_in) << "the writer that waits holds it back";
+  ASSERT_EQ(late.ahead.size(), 1U);
+  EXPECT_EQ(late.ahead[0].key, "config/w1") << "whose going may let it in";
+  EXPECT_EQ(shared_standing_of("config/w2", "config/", all).ahead.size(), 4U);
+  EXPECT_EQ(holders_in(all), 2U);
+  EXPECT_EQ(holders_in({all[2], all[3]}), 1U);
+  EXPECT_FALSE(shared_standing_of("config/gone", "config/", all).is_there);
+}
+
+TEST(EtcdLayout, WriterThatBecomesAReaderIsOne) {
+  const auto writer = in("w1", 5, part::writer);
+  const key_value reads{writer.key, as_readers(writer.value), 5, 9};
+  EXPECT_EQ(part_of(reads), part::reader);
+  EXPECT_EQ(holder_of(reads).host, holder_of(writer).host);
+  EXPECT_TRUE(as_readers("nonsense").empty());
+}
+
+TEST(EtcdLayout, MutexOfOursIsOfAnotherKindAndAForeignOneIsWaitedFor) {
+  const auto reader = in("r1", 9, part::reader);
+  const auto beside_ours =
+      shared_standing_of(reader.key, "config/", {in("m", 3, part::whole), reader});
+  EXPECT_TRUE(beside_ours.is_other_kind);
+  const auto behind_theirs =
+      shared_standing_of(reader.key, "config/", {{"config/9", {}, 3, 9}, reader});
+  EXPECT_FALSE(behind_theirs.is_other_kind);
+  EXPECT_FALSE(behind_theirs.is_in);
+}
+
+// However they come and go: writers are alone.
+RC_GTEST_PROP(EtcdLayout, NoWriterBesideAnother, ()) {
+  const auto parts = *rc::gen::container<std::vector<bool>>(rc::gen::arbitrary<bool>());
+  std::vector<key_value> all;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    all.push_back(in(std::to_string(i), static_cast<revision>(i + 2),
+                     parts[i] ? part::writer : part::reader));
+  }
+  std::size_t holding = 0;
+  bool writes = false;
+  for (const auto& one : all) {
+    if (!shared_standing_of(one.key, "config/", all).is_in) continue;
+    ++holding;
+    writes = writes || part_of(one) == part::writer;
+  }
+  RC_ASSERT(!writes || holding == 1);
+  RC_ASSERT(all.empty() || holding == holders_in(all));
+}
 
 TEST(EtcdLayout, FirstKeyOwnsAndEachOtherOneLooksAtTheNextBeforeIt) {
   const std::vector all{at(one, 3), at(foreign, 5), at(two, 8)};

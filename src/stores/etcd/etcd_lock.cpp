@@ -1,8 +1,11 @@
 #include "stores/etcd/etcd_lock.hpp"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/fail.hpp"
+#include "core/lock_kind.hpp"
 #include "runtime/clock.hpp"
 #include "stores/background_caller.hpp"
 #include "stores/etcd/etcd_attempt.hpp"
@@ -97,13 +100,14 @@ void etcd_lock::extend(const core::owner_id& id, fencing_token token, core::dura
   of_->sessions.use(ttl, until, by,
                     [=, this, &by, done = std::move(done)](const result<session>& in) {
                       if (!in) return done(fail(in.error()));
-                      extend_in(*in, id, token, until, by, done);
+                      extend_in(*in, id, token, {}, until, by, done);
                     });
 }
 
 // The key stays, and so does its token; it is kept by this session from now on.
 void etcd_lock::extend_in(const session& in, const core::owner_id& id, fencing_token token,
-                          core::time_point until, caller& by, const on_renewal& done) {
+                          const std::string& value, core::time_point until, caller& by,
+                          const on_renewal& done) {
   const auto key = key_of(id);
   const auto created = revision_of(token);
   auto first = all_keys();
@@ -111,7 +115,8 @@ void etcd_lock::extend_in(const session& in, const core::owner_id& id, fencing_t
   first.keys_only = true;
   const transaction what{
       {{key, {}, created, created == 0}},
-      {put{.key = key, .lease = in.id, .keeps_value = true}, read{.from = key, .keys_only = true}},
+      {put{.key = key, .value = value, .lease = in.id, .keeps_value = value.empty()},
+       read{.from = key, .keys_only = true}},
       {first}};
   of_->servers.call(
       {"/v3/kv/txn", to_json(what), true}, until, by, [=, this, &by](const result<answer>& got) {
@@ -136,54 +141,89 @@ void etcd_lock::extend_in(const session& in, const core::owner_id& id, fencing_t
       });
 }
 
+// The value is read, and put again as a reader's: the key stays, and so does the token.
+void etcd_lock::downgrade(const core::owner_id& id, fencing_token token, core::duration ttl,
+                          core::time_point until, caller& by, on_renewal done) {
+  of_->servers.call({"/v3/kv/range", to_json(read{.from = key_of(id)}), false}, until, by,
+                    [=, this, &by, done = std::move(done)](const result<answer>& got) {
+                      if (!got) return done(fail(got.error()));
+                      const auto said = read_found(got->body);
+                      if (!said) return done(fail(said.error()));
+                      if (said->keys.empty()) return done(refused(loss::deleted));
+                      const auto value = as_readers(said->keys[0].value);
+                      of_->sessions.use(ttl, until, by, [=, this, &by](const result<session>& in) {
+                        if (!in) return done(fail(in.error()));
+                        extend_in(*in, id, token, value, until, by, done);
+                      });
+                    });
+}
+
 // ---- looking -----------------------------------------------------------------------------------
 
-result<lock_status> etcd_lock::inspect(core::time_point until) {
+result<std::vector<key_value>> etcd_lock::keys_here(core::time_point until) {
   const auto got = of_->servers.call({"/v3/kv/range", to_json(all_keys()), false}, until);
   if (!got) return fail(got.error());
-  const auto all = read_found(got->body);
+  auto all = read_found(got->body);
+  if (!all) return fail(std::move(all.error()));
+  std::erase_if(all->keys, [&](const auto& one) { return !is_of(folder_, one.key); });
+  return std::move(all->keys);
+}
+
+result<lock_status> etcd_lock::inspect(core::time_point until) {
+  const auto all = keys_here(until);
   if (!all) return fail(all.error());
   lock_status status;
   status.name = name_;
-  lease_id lease = 0;
-  for (const auto& one : all->keys) {
-    if (!is_of(folder_, one.key)) continue;
-    if (!status.holder) {
-      status.holder = holder_of(one);
-      status.holders.push_back(*status.holder);
-      lease = one.lease;
-      continue;
-    }
-    ++status.waiting;
-    if (status.waiters.size() < waiters_shown_max) status.waiters.push_back(waiter_of(one));
+  if (all->empty()) return status;
+  if (part_of(all->front()) != part::whole) {
+    status.kind = lock_status::form::shared_mutex;
+    status.capacity = core::units_max;
   }
-  if (!status.holder) return status;
-  status.holding = 1;
-  status.units_in_use = 1;
-  if (lease == 0) return status;
-  const auto asked = of_->servers.call({"/v3/lease/timetolive", lease_json(lease), false}, until);
-  if (!asked) return fail(asked.error());
-  const auto left = read_lease(asked->body);
-  if (!left) return fail(left.error());
-  status.remaining = std::chrono::seconds{std::max<std::int64_t>(0, left->ttl_s)};
+  status.holding = holders_in(*all);
+  status.waiting = all->size() - status.holding;
+  for (std::size_t i = 0; i < all->size(); ++i) {
+    const auto& one = (*all)[i];
+    if (i < status.holding) {
+      auto who = holder_of(one);
+      status.units_in_use += who.units;
+      if (status.holders.size() < waiters_shown_max) status.holders.push_back(std::move(who));
+    } else if (status.waiters.size() < waiters_shown_max) {
+      status.waiters.push_back(waiter_of(one));
+    }
+  }
+  status.holder = status.holders.front();
+  std::set<lease_id> leases;
+  for (std::size_t i = 0; i < status.holders.size(); ++i)
+    leases.insert((*all)[i].lease);
+  for (const auto lease : leases) {
+    if (lease == 0) continue;
+    const auto asked = of_->servers.call({"/v3/lease/timetolive", lease_json(lease), false}, until);
+    if (!asked) return fail(asked.error());
+    const auto left = read_lease(asked->body);
+    if (!left) return fail(left.error());
+    const std::chrono::seconds remaining{std::max<std::int64_t>(0, left->ttl_s)};
+    // Until all have let go.
+    status.remaining = std::max<std::chrono::milliseconds>(
+        remaining, status.remaining.value_or(std::chrono::milliseconds{}));
+  }
   return status;
 }
 
 result<void> etcd_lock::break_with(fencing_token token, core::time_point until) {
-  const auto got = of_->servers.call({"/v3/kv/range", to_json(all_keys()), false}, until);
-  if (!got) return fail(got.error());
-  const auto all = read_found(got->body);
+  const auto all = keys_here(until);
   if (!all) return fail(all.error());
-  const auto there = standing_of({}, folder_, all->keys);
-  if (!there.first) return fail(errc::not_held, "nobody holds the lock; nothing was changed");
-  if (there.first->created != revision_of(token)) {
+  if (all->empty()) return fail(errc::not_held, "nobody holds the lock; nothing was changed");
+  const auto end = all->begin() + static_cast<std::ptrdiff_t>(holders_in(*all));
+  const auto at = std::find_if(all->begin(), end,
+                               [&](const auto& one) { return one.created == revision_of(token); });
+  if (at == end) {
     return fail(errc::not_held, "the lock is held with token " +
-                                    std::to_string(there.first->created) + ", not " +
+                                    std::to_string(all->front().created) + ", not " +
                                     to_string(token) + "; nothing was changed");
   }
   const auto how = wait_here<result<removal>>([&](auto& by, auto done) {
-    remove_key(of_, {.folder = folder_, .key = there.first->key, .created = there.first->created},
-               until, by, std::move(done));
+    remove_key(of_, {.folder = folder_, .key = at->key, .created = at->created}, until, by,
+               std::move(done));
   });
   if (!how) return fail(how.error());
   if (*how == removal::released) return {};

@@ -37,13 +37,16 @@ class etcd_store final : public store {
     if (core::is_redissons(kind)) {
       return fail(errc::unsupported, "Redisson's locks are on Redis only");
     }
-    if (auto ok = core::check_exclusive(kind, "etcd:// has mutexes only"); !ok) {
-      return fail(std::move(ok.error()));
+    if (kind.what == core::lock_kind::form::permits) {
+      return fail(errc::unsupported,
+                  "etcd:// has no semaphores: take one on Redis, or so many mutexes");
     }
     const std::lock_guard guard{m_};
-    std::string called{name};
+    // Both kinds under one name are two locks to this client.
+    const bool is_shared = core::is_shared(kind);
+    const auto called = (is_shared ? "s" : "m") + std::string{name};
     if (auto known = locks_.find(called)) return known;
-    auto fresh = std::make_shared<etcd_lock>(of_, called);
+    auto fresh = std::make_shared<etcd_lock>(of_, std::string{name}, is_shared);
     locks_.put(called, fresh);
     return fresh;
   }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/lock_kind.hpp"
 #include "runtime/clock.hpp"
 #include "runtime/host.hpp"
 
@@ -16,6 +17,8 @@ using nlohmann::json;
 
 constexpr int value_version = 1;
 constexpr std::size_t foreign_value_shown_max = 256;
+constexpr std::string_view reads = "reader";
+constexpr std::string_view writes = "writer";
 constexpr std::string_view hex = "0123456789abcdef";
 
 std::string_view end_of(std::string_view key) noexcept { return key.substr(key.rfind('/') + 1); }
@@ -92,15 +95,31 @@ std::optional<std::string> lock_of(std::string_view prefix, const key_value& one
   return std::string{key.substr(prefix.size(), key.size() - end.size() - 1 - prefix.size())};
 }
 
-std::string value_of(std::string_view label) {
+std::string value_of(std::string_view label, part what) {
   const auto since =
       std::chrono::duration_cast<std::chrono::microseconds>(runtime::wall_now().time_since_epoch());
-  return json{{"holdfast", value_version},
-              {"host", as_text(runtime::host_name())},
-              {"pid", runtime::process_id()},
-              {"label", as_text(label)},
-              {"since", since.count()}}
-      .dump();
+  json all{{"holdfast", value_version},
+           {"host", as_text(runtime::host_name())},
+           {"pid", runtime::process_id()},
+           {"label", as_text(label)},
+           {"since", since.count()}};
+  if (what != part::whole) all["part"] = what == part::reader ? reads : writes;
+  return all.dump();
+}
+
+part part_of(const key_value& one) {
+  const auto all = json::parse(one.value, nullptr, false);
+  if (!all.is_object()) return part::whole;
+  const auto what = text_in(all, "part");
+  if (what == reads) return part::reader;
+  return what == writes ? part::writer : part::whole;
+}
+
+std::string as_readers(std::string_view value) {
+  auto all = json::parse(value, nullptr, false);
+  if (!all.is_object()) return {};
+  all["part"] = reads;
+  return all.dump();
 }
 
 holder holder_of(const key_value& one) {
@@ -140,6 +159,41 @@ standing standing_of(std::string_view key, std::string_view folder,
   }
   place.ahead.reset();
   return place;
+}
+
+shared_standing shared_standing_of(std::string_view key, std::string_view folder,
+                                   const std::vector<key_value>& oldest_first) {
+  shared_standing place;
+  std::vector<key_value> before;
+  const key_value* own = nullptr;
+  for (const auto& one : oldest_first) {
+    if (!is_of(folder, one.key)) continue;
+    if (one.key == key) {
+      own = &one;
+      break;
+    }
+    if (!place.first) place.first = one;
+    place.is_other_kind =
+        place.is_other_kind || (part_of(one) == part::whole && !holder_of(one).foreign);
+    before.push_back(one);
+  }
+  if (own == nullptr) return place;
+  if (!place.first) place.first = *own;
+  place.is_there = true;
+  const bool is_reader = part_of(*own) == part::reader;
+  for (auto& one : before)
+    if (!is_reader || part_of(one) != part::reader) place.ahead.push_back(std::move(one));
+  place.is_in = place.ahead.empty();
+  return place;
+}
+
+std::size_t holders_in(const std::vector<key_value>& of_the_lock) {
+  std::size_t count = 0;
+  for (const auto& one : of_the_lock) {
+    if (part_of(one) != part::reader) return count == 0 ? 1 : count;
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace holdfast::stores::etcd

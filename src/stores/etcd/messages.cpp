@@ -170,11 +170,10 @@ std::string lease_grant_json(std::int64_t ttl_s) {
 
 std::string lease_json(lease_id id) { return json{{"ID", std::to_string(id)}}.dump(); }
 
-std::string watch_json(std::string_view key, revision from) {
-  return json{
-      {"create_request",
-       {{"key", to_base64(key)}, {"start_revision", std::to_string(from)}, {"filters", {"NOPUT"}}}}}
-      .dump();
+std::string watch_json(std::string_view key, revision from, bool with_puts) {
+  json what{{"key", to_base64(key)}, {"start_revision", std::to_string(from)}};
+  if (!with_puts) what["filters"] = {"NOPUT"};
+  return json{{"create_request", std::move(what)}}.dump();
 }
 
 std::string credentials_json(std::string_view user, std::string_view password) {

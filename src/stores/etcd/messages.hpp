@@ -101,8 +101,8 @@ struct refusal {
 [[nodiscard]] std::string to_json(const read& what);
 [[nodiscard]] std::string lease_grant_json(std::int64_t ttl_s);
 [[nodiscard]] std::string lease_json(lease_id id);  // keep alive, revoke, time to live
-// Removals of this key, from a revision on.
-[[nodiscard]] std::string watch_json(std::string_view key, revision from);
+// What becomes of this key, from a revision on: its removal, and if need be other values.
+[[nodiscard]] std::string watch_json(std::string_view key, revision from, bool with_puts = false);
 [[nodiscard]] std::string credentials_json(std::string_view user, std::string_view password);
 
 // Each fails with errc::incompatible for what is not such an answer.

@@ -32,7 +32,7 @@ _holdfast() {
 
   case $prev in
     --store | --to)
-      mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis:// redlock://' -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W 'local: unix:/ redis:// redlock:// etcd://' -- "$cur")
       [[ -n ${COMP_TYPE-} ]] && compopt -o nospace 2>/dev/null
       return 0
       ;;

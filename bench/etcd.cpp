@@ -116,10 +116,16 @@ double handoff(std::chrono::milliseconds time) {
   return quantile(samples, 0.5);
 }
 
+// At the pace of the hand-overs: servers that were idle for a while take longer.
 double one_write(std::chrono::milliseconds time) {
   by_hand them{cluster().port(0)};
-  them.write();
-  return quantile_of_calls(time, 0.5, [&] { return microseconds_of([&] { them.write(); }); });
+  std::vector<double> samples;
+  const auto end = std::chrono::steady_clock::now() + std::max(time, 40 * until_queued);
+  while (std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(until_queued);
+    samples.push_back(microseconds_of([&] { them.write(); }));
+  }
+  return quantile(samples, 0.5);
 }
 
 }  // namespace
@@ -130,7 +136,7 @@ std::vector<bench_case> etcd_cases() {
        "lease grant, transaction and removal by hand, as etcdctl does", true, 1.3, our_pairs,
        their_pairs},
       {"etcd_handoff", "the same: release in one process to running in the next, p50", "µs",
-       "one write to the same cluster, p50", false, 2.5, handoff, one_write},
+       "one write to the same cluster at that pace, p50", false, 2.5, handoff, one_write},
   };
 }
 

@@ -15,6 +15,7 @@
 
 #include "support/raw_redis.hpp"
 #include "support/redis_server.hpp"
+#include "support/zookeeper_raw.hpp"
 
 namespace holdfast::test {
 
@@ -49,7 +50,11 @@ zookeeper_ensemble::zookeeper_ensemble(std::size_t servers, disk with) : disk_{w
       }
       return true;
     };
-    if (eventually(all_serve, start_limit)) return;
+    if (!eventually(all_serve, start_limit)) continue;
+    // The first session of a server that has just started takes long.
+    for (const auto& one : servers_)
+      raw_zookeeper{"127.0.0.1:" + std::to_string(one.client_port)};
+    return;
   }
   throw std::runtime_error{"ZooKeeper does not start:\n" + logs()};
 }

@@ -33,9 +33,9 @@ std::vector<result> measured(const std::vector<std::string>& wanted, bool quick)
   if (quick) how = {3, std::chrono::milliseconds{500}};
   std::vector<result> results;
   auto cases = uncontended_cases(at);
-  for (const auto& more : {contended_cases(at), share_cases(at), at_scale_cases(at),
-                           redlock_cases(at), replicated_cases(), cluster_cases(), etcd_cases(),
-                           zookeeper_cases()})
+  for (const auto& more :
+       {contended_cases(at), share_cases(at), at_scale_cases(at), redlock_cases(at),
+        replicated_cases(), cluster_cases(), etcd_cases(), zookeeper_cases()})
     cases.insert(cases.end(), more.begin(), more.end());
   for (const auto& one : cases) {
     const bool chosen = wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&](auto& w) {

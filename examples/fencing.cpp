@@ -23,14 +23,6 @@ void update(const holdfast::lease& lease) {
   std::cout << "written with token " << to_string(lease.token()) << '\n';
 }
 
-// Where one thread does everything, nothing can come between a check and the write.
-void update_in_one_thread(const holdfast::lease& lease) {
-  if (!gate.accept(lease.token())) return overtaken();
-  auto row = read();
-  if (!gate.accept(lease.token())) return overtaken();
-  write(change(row));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -41,5 +33,4 @@ int main(int argc, char** argv) {
   auto late = rows.acquire();
   update(late);
   update(early);
-  update_in_one_thread(late);
 }

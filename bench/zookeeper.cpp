@@ -62,7 +62,9 @@ turn our_pairs(const shared_ensemble& on) {
 turn pairs_by_hand(const shared_ensemble& on) {
   return [on](milliseconds time) {
     test::raw_zookeeper session{(*on)->hosts()};
-    static_cast<void>(session.remove(session.create("/bench/by-hand/x", "", ZOO_EPHEMERAL)));
+    // Not a container: the server would remove it between two pairs.
+    if (!session.exists("/bench/by-hand"))
+      static_cast<void>(session.create("/bench/by-hand", "", ZOO_PERSISTENT));
     auto* const zh = session.get();
     return per_second(time, [&] {
       std::array<char, 256> node{};

@@ -140,8 +140,7 @@ result<void> take_chroot(store_url& url, std::string_view text) {
   const bool odd = path->find("//") != std::string::npos || path->find("/.") != std::string::npos ||
                    path->find('\0') != std::string::npos || path->starts_with("/zookeeper");
   if (path->ends_with('/') || odd || path->size() > chroot_bytes_max) {
-    return bad_url(
-        "the chroot in the store URL is a path of ZooKeeper nodes, as /locks/production");
+    return bad_url("the chroot in the store URL is a path of nodes, as /locks/production");
   }
   url.path = std::move(*path);
   return {};
@@ -216,8 +215,9 @@ result<void> take_place(store_url& url, std::string_view scheme, std::string_vie
   }
   if (scheme == "zookeeper+tls" || scheme == "zookeepers") {
     return bad_url(
-        "ZooKeeper's C library has no TLS as Debian builds it: write zookeeper://, and keep the "
-        "servers on a network you trust, or behind a tunnel");
+        "zookeeper:// has no TLS, because its C library has none as Debian builds it: leave the "
+        "TLS "
+        "out, and keep the servers on a network you trust, or behind a tunnel");
   }
   const auto* const known = std::find_if(host_schemes.begin(), host_schemes.end(),
                                          [&](const auto& one) { return one.name == scheme; });

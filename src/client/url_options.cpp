@@ -296,7 +296,7 @@ result<void> check_together(const store_url& url) {
   if (url.what == kind::zookeeper && url.user.empty() &&
       (url.has_password || !url.password_file.empty() || url.open_to_all == false)) {
     return bad_url(
-        "the store URL names no user for ZooKeeper, which has no default one: write "
+        "the store URL names no user for zookeeper://, which has no default one: write "
         "user:password@host");
   }
   return {};

@@ -2,6 +2,8 @@
 #include <csignal>
 #include <thread>
 
+#include <gmock/gmock.h>
+
 #include "support/holder_process.hpp"
 #include "support/proxied_redis.hpp"
 #include "support/stepped_clock.hpp"
@@ -94,7 +96,8 @@ TEST_F(ServerClock, JumpForwardEndsALeaseAndItsHolderHearsOfIt) {
   ASSERT_TRUE(next) << "the server let go early";
   EXPECT_GT(next->token(), old.token()) << "which is what tokens are for";
   ASSERT_TRUE(lost.wait());
-  EXPECT_EQ(old.why_lost(), loss::taken);
+  // The server tells of a key that it lets go: the holder may ask before another has the lock.
+  EXPECT_THAT(old.why_lost(), testing::AnyOf(loss::deleted, loss::taken));
   EXPECT_TRUE(seen->await(event::kind::clock_stepped));
   EXPECT_GE(a.counters().clock_steps, 1U);
 }

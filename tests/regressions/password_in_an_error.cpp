@@ -97,7 +97,7 @@ TEST(PasswordInAnError, OfAUrlThatMakesNoSense) {
            "redis://user:hunter2@host:port",
            "redis://user:hunter2@host/database",
            "redis://user:hunter2@host?nonsense",
-           "redis://user:hunter2@one,two",
+           "redis://user:hunter2@one,,two",
            "redis://user:hunter2%@host",
            "redis://user:hunter2%zz@host",
            "redis:user:hunter2@host",

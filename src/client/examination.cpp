@@ -27,7 +27,8 @@ using stores::redis::user_scope;
 user_scope scope_of(const store_url& url) {
   user_scope all{.prefix = url.prefix,
                  .selects_database = url.database != 0,
-                 .awaits_replicas = url.replicas_awaited > 0};
+                 .awaits_replicas = url.replicas_awaited > 0,
+                 .seeks_master = url.what == store_url::kind::replicas};
   if (url.what == store_url::kind::redlock) all.locks = locks_kept::on_a_quorum;
   if (url.what == store_url::kind::cluster) all.locks = locks_kept::in_a_cluster;
   return all;

@@ -226,7 +226,8 @@ void lease_keeper::apply(const renewal_batch& batch,
       }
       tell_.renewed(lease, now - batch.sent);
     } else if (answer.why == loss::none) {
-      tell_.renewal_failed(lease, {errc::outcome_unknown, "too few nodes answered for it", {}});
+      tell_.renewal_failed(
+          lease, {errc::outcome_unknown, "the store did not say whether it was renewed", {}});
     }
   }
 }

@@ -38,11 +38,12 @@ const std::optional<server_address>& sentinel_views::hear(
   return master_;
 }
 
-master_found find_master(std::span<const std::optional<replication_word>> said) {
+master_found find_master(std::span<const std::optional<replication_word>> said,
+                         std::span<const std::optional<replication_word>> lately) {
   const auto is_master = [](const auto& one) { return one && one->is_master; };
   // True if a server that was this one's replica is a master now.
   const auto was_succeeded = [&](const replication_word& by) {
-    return std::any_of(said.begin(), said.end(), [&](const auto& one) {
+    return std::any_of(lately.begin(), lately.end(), [&](const auto& one) {
       return is_master(one) && !by.history.empty() && one->history != by.history &&
              one->history_before == by.history;
     });
@@ -54,6 +55,19 @@ master_found find_master(std::span<const std::optional<replication_word>> said) 
     found = {first ? master_found::verdict::one : master_found::verdict::several, i};
   }
   return found;
+}
+
+master_found replication_views::hear(std::span<const std::optional<replication_word>> said,
+                                     time_point now) {
+  views_.resize(said.size());
+  std::vector<std::optional<replication_word>> lately;
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    auto& known = views_[i];
+    if (said[i]) known = {said[i], now};
+    if (now - known.at > silent_max) known.word.reset();
+    lately.push_back(known.word);
+  }
+  return find_master(said, lately);
 }
 
 }  // namespace holdfast::core

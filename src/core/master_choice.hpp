@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/types.hpp"
 
@@ -71,6 +72,32 @@ struct master_found {
   verdict is = verdict::none;
   std::size_t which = 0;  // one
 };
-[[nodiscard]] master_found find_master(std::span<const std::optional<replication_word>> said);
+// `lately`: what servers that did not answer said last. One of them is not chosen, but a master
+// that it has succeeded is not gone back to.
+[[nodiscard]] master_found find_master(std::span<const std::optional<replication_word>> said,
+                                       std::span<const std::optional<replication_word>> lately);
+[[nodiscard]] inline master_found find_master(
+    std::span<const std::optional<replication_word>> said) {
+  return find_master(said, said);
+}
+
+// What servers said last of their parts. Not thread-safe.
+class replication_views {
+ public:
+  // A promoted server that is silent for longer may be gone for good, and the old master be all
+  // that is left.
+  static constexpr duration silent_max = std::chrono::seconds{10};
+
+  // Those who did not answer are left empty.
+  [[nodiscard]] master_found hear(std::span<const std::optional<replication_word>> said,
+                                  time_point now);
+
+ private:
+  struct view {
+    std::optional<replication_word> word;
+    time_point at{};
+  };
+  std::vector<view> views_;
+};
 
 }  // namespace holdfast::core

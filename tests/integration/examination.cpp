@@ -277,4 +277,23 @@ TEST(AclRule, NamesTheUserItsKeysAndNoPassword) {
   EXPECT_EQ(acl_rule("redis://db", "two words").error().code, errc::invalid_argument);
 }
 
+TEST(AclRule, HasWhatEachDeploymentNeedsBeside) {
+  const auto of = [](const char* url) { return acl_rule(url).value() + " "; };
+  const std::vector<std::string> extras{"+info", "+wait", "+cluster|slots", "+asking", "+linsert"};
+  const auto extras_of = [&](const char* url) {
+    std::vector<std::string> has;
+    std::copy_if(extras.begin(), extras.end(), std::back_inserter(has), [&](const auto& one) {
+      return of(url).find(" " + one + " ") != std::string::npos;
+    });
+    return has;
+  };
+  using all = std::vector<std::string>;
+  EXPECT_EQ(extras_of("redis://db"), all{});
+  EXPECT_EQ(extras_of("redis+sentinel://s1,s2/main"), all{});
+  EXPECT_EQ(extras_of("redis://db1,db2"), all{"+info"});
+  EXPECT_EQ(extras_of("redis://db?replicas=1"), all{"+wait"});
+  EXPECT_EQ(extras_of("redis+cluster://n1,n2"), (all{"+cluster|slots", "+asking", "+linsert"}));
+  EXPECT_EQ(extras_of("redlock://n1,n2,n3"), all{"+info"});
+}
+
 }  // namespace holdfast::test

@@ -18,6 +18,7 @@ using core::sentinel_word;
 using core::server_address;
 using verdict = core::master_found::verdict;
 using said = std::vector<std::optional<sentinel_word>>;
+using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using servers = std::vector<std::optional<replication_word>>;
 
@@ -147,6 +148,26 @@ TEST(FindMaster, IndependentServersAreSeveral) {
   EXPECT_EQ(
       find_master(servers{replication_word{true, "y", "x"}, replication_word{true, "z", "x"}}).is,
       verdict::several);
+}
+
+// A client would leave the locks of the server that was promoted for those that the old one keeps.
+TEST(ReplicationViews, SilentSuccessorIsNotLeftForTheMasterThatGoesOn) {
+  const servers both{replication_word{true, "x", "0"}, replication_word{true, "y", "x"}};
+  const servers only_old{replication_word{true, "x", "0"}, std::nullopt};
+  core::replication_views views;
+  EXPECT_EQ(views.hear(both, t0).which, 1U);
+  EXPECT_EQ(views.hear(only_old, t0 + 1s).is, verdict::none);
+  EXPECT_EQ(views.hear(both, t0 + 2s).which, 1U);
+  EXPECT_EQ(views.hear(only_old, t0 + 12s).is, verdict::none);
+  const auto at_last = views.hear(only_old, t0 + 12s + 1ms);
+  EXPECT_EQ(at_last.is, verdict::one) << "it may be gone for good";
+  EXPECT_EQ(at_last.which, 0U);
+}
+
+TEST(ReplicationViews, SilentMasterIsNotChosen) {
+  core::replication_views views;
+  EXPECT_EQ(views.hear(servers{replication_word{true, "x", "0"}}, t0).is, verdict::one);
+  EXPECT_EQ(views.hear(servers{std::nullopt}, t0 + 1s).is, verdict::none);
 }
 
 TEST(FindMaster, ServersThatDoNotTellTheirHistoryAreSeveral) {

@@ -65,6 +65,8 @@ class plain_replicas final : public deployment {
   const std::vector<core::server_address> addresses_;
   const std::string name_;
 
+  core::replication_views views_;  // of the thread that searches
+
   std::mutex m_;
   // Protected by m_. Kept from one look to the next; empty while one is asked.
   std::vector<std::unique_ptr<channel>> open_;
@@ -112,7 +114,7 @@ result<core::server_address> plain_replicas::find_master(core::time_point until)
     if (one) known.back() = *one;
     answered = answered || one;
   }
-  const auto found = core::find_master(known);
+  const auto found = views_.hear(known, runtime::now());
   switch (found.is) {
     case core::master_found::verdict::one:
       return addresses_[found.which];

@@ -19,12 +19,15 @@
 #include "stores/redis/redisson/read_write_lock.hpp"
 #include "stores/redis/script_values.hpp"
 #include "stores/redis/server.hpp"
+#include "stores/redis/server_error.hpp"
 
 namespace holdfast::stores::redis {
 
 namespace {
 
 constexpr std::size_t renewals_per_call = 100;
+// Connecting to one node of a cluster holds up the thread that renews on all of them.
+constexpr core::duration connect_patience = std::chrono::milliseconds{300};
 
 // Under one key may be locks of several kinds, as far as a client knows.
 std::string registered_as(std::string_view key, const core::lock_kind& kind) {
@@ -95,6 +98,8 @@ class redis_store final : public store {
 
   struct renewing;
   struct apart;
+  [[nodiscard]] bool is_connected_for(const held& lease);
+  [[nodiscard]] core::time_point patience_to_connect(core::time_point until);
   void renew_alike(const scripts::script& by_script, std::vector<held> leases,
                    core::time_point until, caller& by, on_renewals done);
   void ask_renewals(const std::shared_ptr<renewing>& what);
@@ -111,7 +116,7 @@ class redis_store final : public store {
 
   const std::shared_ptr<server> server_;
   const std::shared_ptr<channel_listener> unlock_messages_;
-  core::clock_watch clock_;  // the renewing thread's
+  std::map<std::string, core::clock_watch> clocks_;  // the renewing thread's, by node
 
   std::mutex m_;
   // Protected by m_. Names in use, or with a release under way: an ask for the same name has to
@@ -185,19 +190,42 @@ void redis_store::renew(std::vector<held> leases, core::time_point until, caller
     groups[{script_of(leases[i]), server_->nodes->group_of(key)}].push_back(i);
   }
   if (groups.size() == 1) {
+    if (!is_connected_for(leases.front())) until = patience_to_connect(until);
     return renew_alike(*groups.begin()->first.first, std::move(leases), until, by, std::move(done));
   }
   const auto whole = std::make_shared<apart>();
   whole->done = std::move(done);
   whole->all.resize(leases.size());
   whole->open = groups.size();
-  for (const auto& [script_and_group, at] : groups) {
+  const auto begin = [&](const scripts::script& script, const std::vector<std::size_t>& at,
+                         core::time_point by_then) {
     std::vector<held> alike;
     for (const auto i : at)
       alike.push_back(leases[i]);
-    renew_alike(*script_and_group.first, std::move(alike), until, by,
-                [whole, at = at](auto got) { whole->take(at, std::move(got)); });
+    renew_alike(script, std::move(alike), by_then, by,
+                [whole, at](auto got) { whole->take(at, std::move(got)); });
+  };
+  // First where there is a connection: those requests are under way while others are made.
+  std::vector<const decltype(groups)::value_type*> unconnected;
+  for (const auto& one : groups) {
+    if (is_connected_for(leases[one.second.front()])) {
+      begin(*one.first.first, one.second, until);
+    } else {
+      unconnected.push_back(&one);
+    }
   }
+  for (const auto* one : unconnected)
+    begin(*one->first.first, one->second, patience_to_connect(until));
+}
+
+bool redis_store::is_connected_for(const held& lease) {
+  const auto node = server_->nodes->node_of(static_cast<redis_lock*>(lease.lock)->renewed_key());
+  return node && !node->renewals.connections().empty();
+}
+
+core::time_point redis_store::patience_to_connect(core::time_point until) {
+  const bool is_alone = server_->nodes->nodes().size() < 2;
+  return is_alone ? until : std::min(until, core::after(runtime::now(), connect_patience));
 }
 
 doubt redis_store::await_doubt(int wake_fd) {
@@ -234,6 +262,7 @@ void redis_store::renew_alike(const scripts::script& by_script, std::vector<held
   for (const auto& one : leases) {
     const auto& lock = *static_cast<redis_lock*>(one.lock);
     keys.push_back(lock.renewed_key());
+    server_->nodes->needed_for(one.ttl);
     ids.push_back(lock.renewed_as(one.id));
     ttls.push_back(milliseconds_text(one.ttl));
     tokens.push_back(to_string(one.token));
@@ -267,8 +296,10 @@ result<std::vector<renewal>> redis_store::read_renewals(const renewing& what,
   if (fields.size() != what.leases.size() + 2) {
     return fail(strange_answer(server_->renewals.node()));
   }
-  const auto step =
-      clock_.look(read_time(*fields[0], *fields[1]), what.counted_from, runtime::now());
+  const auto node =
+      server_->nodes->node_of(static_cast<redis_lock*>(what.leases.front().lock)->renewed_key());
+  const auto step = clocks_[node ? node->calls.node() : std::string{}].look(
+      read_time(*fields[0], *fields[1]), what.counted_from, runtime::now());
   if (step != core::duration::zero() && server_->events.clock_stepped) {
     server_->events.clock_stepped(step);
   }
@@ -341,6 +372,8 @@ result<void> redis_store::walk(server_node& on, std::string_view match, std::str
       on.calls.look(script_call{scan.bytes()}, until, {}, by, std::move(done));
     });
     if (!answer) return fail(std::move(answer.error()));
+    if ((*answer)->type == reply_kind::error)
+      return fail(translate_error(text_of(**answer), on.calls.node()));
     const auto fields = elements_of(**answer);
     if (fields.size() < 2) break;
     cursor = text_of(*fields[0]);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view waking = "message to a waiter: those who wait ask again and again";
 constexpr std::string_view wait = "wait";
+constexpr std::string_view info = "info";
 constexpr std::string_view no_sha = "0000000000000000000000000000000000000000";
 
 constexpr unsigned bit(locks_kept where) { return 1U << static_cast<unsigned>(where); }
@@ -52,7 +53,7 @@ constexpr std::array rights{
     off_quorum(wait, "WAIT 0 1", "acknowledgement by replicas, which replicas= asks for"),
     everywhere("ping", "PING"),
     everywhere("time", "TIME"),
-    only_quorum("info", "INFO server"),
+    everywhere(info, "INFO server"),
     everywhere("get", "GET KEY"),
     off_quorum("mget", "MGET KEY"),
     everywhere("getrange", "GETRANGE KEY 0 0", "status of a lock", false),
@@ -74,6 +75,8 @@ constexpr std::array rights{
     off_quorum("llen", "LLEN LIST", "status of a lock", false),
     off_quorum("lrange", "LRANGE LIST 0 0", "status of a lock", false),
     off_quorum("rpush", "RPUSH LIST x"),
+    only_cluster("linsert", "LINSERT LIST BEFORE y x", "place in a queue whose slot is moved",
+                 false),
     off_quorum("lrem", "LREM LIST 1 y"),
     off_quorum("lpop", "LPOP LIST"),
     off_quorum("rpop", "RPOP LIST"),
@@ -91,7 +94,9 @@ constexpr std::array rights{
 };
 
 bool is_needed(const right& one, const user_scope& of) {
-  return (one.needed & bit(of.locks)) != 0 && (one.command != wait || of.awaits_replicas);
+  if (one.command == wait && !of.awaits_replicas) return false;
+  const bool asks_info = of.seeks_master || of.locks == locks_kept::on_a_quorum;
+  return (one.needed & bit(of.locks)) != 0 && (one.command != info || asks_info);
 }
 
 // Letters that stand for themselves in patterns, and that redis-cli takes as they are.

@@ -32,6 +32,7 @@ struct user_scope {
   std::string prefix{};
   bool selects_database = false;
   bool awaits_replicas = false;
+  bool seeks_master = false;  // among servers that are named: each is asked for its part
 };
 
 // The elements of the rule: patterns of keys and channels, and commands.

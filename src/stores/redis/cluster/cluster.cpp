@@ -38,11 +38,7 @@ cluster::cluster(std::vector<node_address> seeds, hooks tell,
       background_{std::move(background)},
       calls_{std::make_unique<carrier>(*this, &server_node::calls)},
       renewals_{std::make_unique<carrier>(*this, &server_node::renewals)},
-      looks_{*background_, look_pause,
-             [this] {
-               look_in_background();
-               return false;
-             }},
+      looks_{*background_, look_pause, [this] { return !look_in_background(); }},
       age_{*background_, map_age_max, [this] { return check_age(); }} {}
 
 cluster::~cluster() { close(); }

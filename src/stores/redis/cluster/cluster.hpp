@@ -79,7 +79,8 @@ class cluster final : public topology {
   void add_seeds(nodes_list& to);
   // In the background, a moment later, once for all who ask meanwhile.
   void look_soon();
-  void look_in_background();
+  // False: another fetch is under way, so look again a moment later.
+  [[nodiscard]] bool look_in_background();
   // There are requests: the map is kept current.
   void used();
   [[nodiscard]] bool check_age();

@@ -58,7 +58,14 @@ class cluster::map_fetch : public std::enable_shared_from_this<map_fetch> {
   }
 
  private:
+  // What a node says that does not serve yet comes as an answer.
+  void read_refusal(result<reply>& said) const {
+    if (!said || (*said)->type != reply_kind::error) return;
+    said = fail(translate_error(text_of(**said), at_->calls.node()));
+  }
+
   void take_health(result<reply>& said) {
+    read_refusal(said);
     if (!said && said.error().code != errc::not_permitted) return failed(std::move(said.error()));
     health_ = said ? read_health(text_of(**said)) : cluster_health{};
     if (in_.sharded_) return ask_map();
@@ -66,7 +73,8 @@ class cluster::map_fetch : public std::enable_shared_from_this<map_fetch> {
     numbers.arg("PUBSUB").arg("SHARDNUMSUB");
     // As Redisson finds out; before Redis 7.0 an error.
     at_->calls.look(script_call{numbers.bytes()}, patience_, {}, by_,
-                    [self = shared_from_this()](const auto& known) {
+                    [self = shared_from_this()](auto known) {
+                      self->read_refusal(known);
                       if (known) self->in_.sharded_ = true;
                       self->ask_map();
                     });
@@ -78,6 +86,7 @@ class cluster::map_fetch : public std::enable_shared_from_this<map_fetch> {
   }
 
   void take_map(result<reply>& said) {
+    read_refusal(said);
     if (!said) return failed(std::move(said.error()));
     auto map = read_slot_map(**said, at_->host);
     if (!map) return failed(std::move(map.error()));
@@ -97,6 +106,8 @@ class cluster::map_fetch : public std::enable_shared_from_this<map_fetch> {
 
   // What a person has to mend says more than a node that is away.
   void failed(failure why) {
+    // A node that was given up meanwhile, not the client.
+    if (why.code == errc::stopped) why.code = errc::store_unreachable;
     if (why_.message.empty() || why_.code == errc::store_unreachable) why_ = std::move(why);
     ask();
   }
@@ -139,6 +150,7 @@ topology::nodes_list cluster::whom_to_ask() const {
 
 void cluster::add_seeds(nodes_list& to) {
   const lock held{m_};
+  if (closed_) return;
   for (const auto& where : seeds_) {
     auto node = find_or_make(where);
     if (std::find(to.begin(), to.end(), node) == to.end()) to.push_back(std::move(node));
@@ -211,12 +223,18 @@ void cluster::look_ended(result<slot_map> got, std::uint64_t epoch, const on_loo
 
 void cluster::look_soon() { looks_.plan_for(tell_.owner); }
 
-void cluster::look_in_background() {
+bool cluster::look_in_background() {
+  {
+    // To wait for it would hold up a thread that others need.
+    const lock held{m_};
+    if (fetching_ != nullptr) return closed_;
+  }
   auto alive = tell_.owner().lock();
-  if (!alive) return;
+  if (!alive) return true;
   begin_in_background(*background_, [this, alive = std::move(alive)](caller& by) {
     look_anew(core::after(runtime::now(), look_budget), by, [alive](const auto&) {});
   });
+  return true;
 }
 
 void cluster::used() {
@@ -238,7 +256,7 @@ bool cluster::check_age() {
     if (was_used) needed_until_ = std::max(needed_until_, core::after(now, idle_after));
     if (closed_ || now >= needed_until_) return false;
   }
-  look_in_background();
+  static_cast<void>(look_in_background());
   return true;
 }
 

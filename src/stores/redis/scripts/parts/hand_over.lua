@@ -72,8 +72,8 @@ local function hand_over(me, ttl, entry)
         if type(heard) == 'table' then
           local keep_ms = 600000  -- as in acquire.lua: these may be new keys
           call('HSET', waiters, 'mute', 1)
-          if not me then
-            call('LPUSH', queue, entry)
+          -- Who may not do that either joins again when it asks.
+          if not me and type(redis.pcall('LPUSH', queue, entry)) == 'number' then
             call('PEXPIRE', queue, keep_ms)
             call('HSET', waiters, id, seen)
           end

@@ -106,8 +106,15 @@ class waiting_shown : public observer {
   std::atomic<bool>& where_;
 };
 
+template <class Condition>
+void look_until(Condition over) {
+  while (!over())
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+}
+
 // Held until the other one is queued, and no longer: servers that rest for a while answer later,
-// and the baseline's do not rest either.
+// and the baseline's do not rest either. Who gave it back asks again when the other one runs: the
+// baseline's servers have nothing else to do either.
 double handoff(std::chrono::milliseconds time) {
   const auto url = cluster().url();
   board all;
@@ -119,16 +126,18 @@ double handoff(std::chrono::milliseconds time) {
     static_cast<void>(us.status("bench/handoff"));
     ready_and_wait(*all);
     while (!all->stop.load()) {
-      auto held = lock.acquire();
-      const auto since = all->released_at_ns.exchange(0);
-      // One that did not wait had it first.
-      if (all->waits[me].exchange(false) && since != 0) {
-        all->sample(static_cast<double>(now_ns() - since) / 1000);
+      {
+        const std::scoped_lock guard{lock};
+        const auto since = all->released_at_ns.exchange(0);
+        // One that did not wait had it first.
+        if (all->waits[me].exchange(false) && since != 0) {
+          all->sample(static_cast<double>(now_ns() - since) / 1000);
+        }
+        look_until([&] { return all->waits[1 - me] || all->stop; });
+        std::this_thread::sleep_for(until_watched);
+        all->released_at_ns = now_ns();
       }
-      while (!all->waits[1 - me] && !all->stop)
-        std::this_thread::sleep_for(std::chrono::microseconds{100});
-      std::this_thread::sleep_for(until_watched);
-      all->released_at_ns = now_ns();
+      look_until([&] { return all->released_at_ns == 0 || all->stop; });
     }
   });
   auto samples = all->samples();

@@ -220,6 +220,8 @@ class transport::engine {
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, idle_seconds_before_probes);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, seconds_between_probes);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &open_socket);
+    // A stream's connection is gone with it: one that is open stays for the request that follows.
+    if (what.line) curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, what.error.data());
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &engine::take_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, &what);

@@ -22,8 +22,8 @@ namespace holdfast::bench {
 
 namespace {
 
-// Held for so long that the other one is queued meanwhile.
-constexpr auto until_queued = std::chrono::milliseconds{20};
+// For a waiter to have its watch, once it is queued.
+constexpr auto until_watched = std::chrono::milliseconds{3};
 
 // Requests on one connection that stays open.
 class by_hand {
@@ -94,38 +94,59 @@ std::int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds{1};
 }
 
+// Says whether its client waits.
+class waiting_shown : public observer {
+ public:
+  explicit waiting_shown(std::atomic<bool>& where) : where_{where} {}
+  void on_event(const event& what) noexcept override {
+    if (what.type == event::kind::waiting) where_ = true;
+  }
+
+ private:
+  std::atomic<bool>& where_;
+};
+
+template <class Condition>
+void look_until(Condition over) {
+  while (!over())
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+}
+
+// Held until the other one is queued, and no longer: servers that rest for a while answer later,
+// and the baseline's do not rest either. Who gave it back asks again when the other one runs: the
+// baseline's servers have nothing else to do either.
 double handoff(std::chrono::milliseconds time) {
   const auto url = cluster().url();
   board all;
-  run_workers(*all, 2, std::max(time, 40 * until_queued), [&](int) {
-    client us{url, {.lock = {.ttl = std::chrono::seconds{60}}}};
+  run_workers(*all, 2, time, [&](int me) {
+    client us{url,
+              {.lock = {.ttl = std::chrono::seconds{60}},
+               .observer = std::make_shared<waiting_shown>(all->waits[me])}};
     auto lock = us.mutex("bench/handoff");
     static_cast<void>(us.status("bench/handoff"));
     ready_and_wait(*all);
-    int mine = 0;
     while (!all->stop.load()) {
-      auto held = lock.acquire();
-      const auto since = all->released_at_ns.exchange(0);
-      if (since != 0 && mine > 0) all->sample(static_cast<double>(now_ns() - since) / 1000);
-      ++mine;
-      std::this_thread::sleep_for(until_queued);
-      all->released_at_ns = now_ns();
+      {
+        const std::scoped_lock guard{lock};
+        const auto since = all->released_at_ns.exchange(0);
+        // One that did not wait had it first.
+        if (all->waits[me].exchange(false) && since != 0) {
+          all->sample(static_cast<double>(now_ns() - since) / 1000);
+        }
+        look_until([&] { return all->waits[1 - me] || all->stop; });
+        std::this_thread::sleep_for(until_watched);
+        all->released_at_ns = now_ns();
+      }
+      look_until([&] { return all->released_at_ns == 0 || all->stop; });
     }
   });
   auto samples = all->samples();
   return quantile(samples, 0.5);
 }
 
-// At the pace of the hand-overs: servers that were idle for a while take longer.
 double one_write(std::chrono::milliseconds time) {
   by_hand them{cluster().port(0)};
-  std::vector<double> samples;
-  const auto end = std::chrono::steady_clock::now() + std::max(time, 40 * until_queued);
-  while (std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(until_queued);
-    samples.push_back(microseconds_of([&] { them.write(); }));
-  }
-  return quantile(samples, 0.5);
+  return quantile_of_calls(time, 0.5, [&] { return microseconds_of([&] { them.write(); }); });
 }
 
 }  // namespace
@@ -136,7 +157,7 @@ std::vector<bench_case> etcd_cases() {
        "lease grant, transaction and removal by hand, as etcdctl does", true, 1.3, our_pairs,
        their_pairs},
       {"etcd_handoff", "the same: release in one process to running in the next, p50", "µs",
-       "one write to the same cluster at that pace, p50", false, 2.5, handoff, one_write},
+       "one write to the same cluster after another, p50", false, 2.5, handoff, one_write},
   };
 }
 

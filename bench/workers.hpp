@@ -29,6 +29,7 @@ struct shared_board {
   std::atomic<long> overlaps{0};  // must stay 0
   std::atomic<std::int64_t> released_at_ns{0};
   std::atomic<long> done[workers_max]{};
+  std::atomic<bool> waits[workers_max]{};
   std::atomic<int> samples_used{0};
   float samples_us[samples_max]{};
 

@@ -138,4 +138,22 @@ TEST_F(Etcd, ReleaseThatNobodyWaitsForIsTriedAgain) {
   EXPECT_TRUE(c.mutex("orders").try_acquire());
 }
 
+// The one before it has to be answered first; who asks is told that, and not that he got no lease.
+TEST_F(Etcd, AskBehindAReleaseThatIsNotAnsweredSaysSo) {
+  fault_proxy proxy{one_server(), fault_proxy::listen_on::tcp, fault_proxy::speaks::http};
+  client c{url_of(proxy.port()),
+           {.lock = {.ttl = 60s}, .operation_timeout = 300ms, .release_budget = patience}};
+  {
+    const auto held = c.mutex("orders").acquire();
+    proxy.inject(fault::hold_request, changes);
+  }
+  ASSERT_TRUE(proxy.await_faults(1));
+  const auto got = c.mutex("orders").acquire_result(0s);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code, errc::store_unreachable);
+  EXPECT_NE(got.error().message.find("given back"), std::string::npos) << got.error().message;
+  proxy.let_go();
+  EXPECT_TRUE(eventually([&] { return c.mutex("orders").try_acquire().has_value(); }));
+}
+
 }  // namespace holdfast::test

@@ -71,10 +71,6 @@ failure refused(const std::string& node, const refusal& why) {
   return {code, std::move(message), {}};
 }
 
-// As a call that a caller waits for gives up a moment before its time: what went wrong on the way
-// is then said, and not only that the time is over.
-constexpr core::duration last_moment = std::chrono::milliseconds{10};
-
 }  // namespace
 
 bool is_lease_missing(const failure& why) noexcept {

@@ -37,6 +37,10 @@ class cluster {
  public:
   using on_answer = std::function<void(result<answer>)>;
 
+  // A call that a caller waits for gives up so long before its time: what went wrong on the way is
+  // then said, and not only that the time is over.
+  static constexpr core::duration last_moment = std::chrono::milliseconds{10};
+
   explicit cluster(const component_config& config);
   cluster(const cluster&) = delete;
   cluster& operator=(const cluster&) = delete;

@@ -68,7 +68,8 @@ transaction etcd_attempt::asking(lease_id lease) const {
 }
 
 void etcd_attempt::ask(core::time_point until, caller& by, on_answer done) {
-  lock_.after_releases(until, by, [=, this, &by] {
+  lock_.after_releases(until, by, [=, this, &by](const result<void>& over) {
+    if (!over) return done(fail(over.error()));
     of_.sessions.use(spec_.ttl, until, by, [=, this, &by](const result<session>& in) {
       if (!in) return done(fail(in.error()));
       ask_in(*in, false, until, by, done);
@@ -200,6 +201,10 @@ void etcd_attempt::move_to(const session& in, core::time_point until, caller& by
       {{key_, {}, created_}}, {put{.key = key_, .lease = in.id, .keeps_value = true}}, {}};
   of_.servers.call({"/v3/kv/txn", to_json(what), true}, until, by,
                    [=, this, &by](const result<answer>& got) {
+                     if (!got && is_lease_missing(got.error())) {
+                       of_.sessions.retire(in.id);
+                       return done(fail(errc::store_unreachable, "the lease ended meanwhile"));
+                     }
                      if (!got) return done(fail(got.error()));
                      const auto said = read_transaction(got->body);
                      if (!said) return done(fail(said.error()));

@@ -76,13 +76,18 @@ void etcd_lock::release_over(const result<removal>& how) {
   of_->release_ended();
 }
 
-void etcd_lock::after_releases(core::time_point until, caller& by, std::function<void()> done) {
+void etcd_lock::after_releases(core::time_point until, caller& by,
+                               std::function<void(result<void>)> done) {
   std::unique_lock lock{m_};
   if (releases_ == 0) {
     lock.unlock();
-    return done();
+    return done({});
   }
-  auto turn = std::make_shared<pause>(until, std::move(done));
+  auto turn = std::make_shared<pause>(until, [until, done = std::move(done)] {
+    if (runtime::now() < until) return done({});
+    done(fail(errc::store_unreachable,
+              "the cluster has not answered that the lock was given back, which comes first"));
+  });
   until_released_.push_back(turn);
   lock.unlock();
   by.wait_for(std::move(turn));

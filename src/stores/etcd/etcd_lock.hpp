@@ -35,8 +35,9 @@ class etcd_lock final : public store_lock, public std::enable_shared_from_this<e
   [[nodiscard]] result<lock_status> inspect(core::time_point until) override;
   [[nodiscard]] result<void> break_with(fencing_token token, core::time_point until) override;
 
-  // Calls `done` when no release that nobody waits for is under way here, or at `until`.
-  void after_releases(core::time_point until, caller& by, std::function<void()> done);
+  // Calls `done` when no release that nobody waits for is under way here, or at `until` with
+  // store_unreachable.
+  void after_releases(core::time_point until, caller& by, std::function<void(result<void>)> done);
 
   [[nodiscard]] bool is_shared() const noexcept { return is_shared_; }
   [[nodiscard]] services& of() const noexcept { return *of_; }

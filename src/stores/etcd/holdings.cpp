@@ -126,10 +126,11 @@ void holdings::watch(std::vector<holding> keys) {
       {"/v3/watch", std::move(body), false},
       [this, generation](std::string_view line) { on_line(generation, line); },
       [this, generation] { on_end(generation); });
+  if (stream == 0) return start_again(generation, again_pause);  // too many: when some have ended
   const std::lock_guard guard{m_};
-  if (stream != 0 && generation == generation_ && !watched_.empty()) {
+  if (generation == generation_ && !watched_.empty()) {
     stream_ = stream;
-  } else if (stream != 0) {
+  } else {
     cluster_.close_stream(stream);
   }
 }

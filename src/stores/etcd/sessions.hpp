@@ -1,11 +1,12 @@
 // Leases of etcd, which its locks are kept by: one for each TTL, used for every lock with it.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <vector>
 
 #include "core/types.hpp"
@@ -32,14 +33,19 @@ class session_pool {
  public:
   using on_session = std::function<void(result<session>)>;
 
+  // Of leases that are retired, and of those that are to be ended with us, the last ones are
+  // remembered. By then etcd has ended the older ones itself, unless they are used.
+  static constexpr std::size_t remembered_max = 1024;
+
   explicit session_pool(cluster& at) : cluster_{at} {}
   session_pool(const session_pool&) = delete;
   session_pool& operator=(const session_pool&) = delete;
   ~session_pool() = default;
 
-  // One with most of its TTL left: kept alive, or opened, if need be. Of those who ask at the same
-  // time one does that, and the others wait.
-  void use(core::duration ttl, core::time_point until, caller& by, const on_session& done);
+  // One with most of its TTL left: kept alive, or opened, if need be. Those who ask at the same
+  // time wait for the same request, which is nobody's own: a caller that does other things first,
+  // or does not come back at all, keeps no other waiting.
+  void use(core::duration ttl, core::time_point until, caller& by, on_session done);
   // errc::lease_lost: etcd does not have it any more.
   void keep_alive(lease_id id, core::time_point until, caller& by, on_session done);
   void retire(lease_id id);
@@ -51,23 +57,36 @@ class session_pool {
   void end_all(core::time_point until) noexcept;
 
  private:
-  struct one_ttl {
-    session open;  // id 0: none
-    bool is_busy = false;
-    std::vector<std::shared_ptr<pause>> waiting{};
+  // What one who waits was told: protected by m_. Nothing yet, or not in time.
+  struct news {
+    std::optional<result<session>> got{};
+    core::time_point asked_until{};  // by the one for whom the request was made
   };
-  void refresh(std::int64_t ttl_s, session known, core::time_point until, caller& by,
+  struct waiter {
+    std::shared_ptr<pause> over;
+    std::shared_ptr<news> told;
+  };
+  struct one_ttl {
+    session open;                    // id 0: none
+    bool is_busy = false;            // a request is under way
+    core::time_point asked_until{};  // as in news
+    std::vector<waiter> waiting{};
+  };
+  void told_of(const news& what, core::duration ttl, core::time_point until, caller& by,
                const on_session& done);
-  void grant(std::int64_t ttl_s, core::time_point until, caller& by, const on_session& done);
-  void refreshed(std::int64_t ttl_s, result<session> got, const on_session& done);
+  // These go on with nobody who waits, on the transport's thread.
+  void refresh(std::int64_t ttl_s, lease_id known, core::time_point until);
+  void grant(std::int64_t ttl_s, core::time_point until);
+  void refreshed(std::int64_t ttl_s, const result<session>& got);
+  // What keeping it alive was answered with.
+  [[nodiscard]] result<session> kept(lease_id id, core::time_point sent, const result<answer>& got);
 
   cluster& cluster_;
   mutable std::mutex m_;
   // Protected by m_.
   std::map<std::int64_t, one_ttl> by_ttl_;
-  std::set<lease_id> ours_;  // that may still be there
-  std::set<lease_id> retired_;
-  std::set<lease_id> kept_;
+  std::deque<lease_id> ours_;  // to be ended with us, the oldest first
+  std::deque<lease_id> retired_;
 };
 
 }  // namespace holdfast::stores::etcd

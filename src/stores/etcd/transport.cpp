@@ -114,7 +114,7 @@ class transport::engine {
     CURL* easy = nullptr;
     curl_slist* headers = nullptr;
     curl_slist* connect_to = nullptr;
-    std::size_t given = 0;  // of the request's body
+    bool is_begun = false;
     bool is_repeated = false;
     std::string body;  // of a stream: what is not a whole line yet
     std::array<char, CURL_ERROR_SIZE> error{};
@@ -197,14 +197,13 @@ class transport::engine {
       what.connect_to = curl_slist_append(nullptr, way.c_str());
       curl_easy_setopt(easy, CURLOPT_CONNECT_TO, what.connect_to);
     }
-    // By a function, not CURLOPT_POSTFIELDS: so one hears of it when it is sent again.
+    // Sent with the headers, in one piece: a server that has both at once answers sooner.
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                      static_cast<curl_off_t>(what.request.body.size()));
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, &engine::give_bytes);
-    curl_easy_setopt(easy, CURLOPT_READDATA, &what);
-    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &engine::give_again);
-    curl_easy_setopt(easy, CURLOPT_SEEKDATA, &what);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, what.request.body.c_str());
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &engine::note_sending);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, &what);
     what.headers = curl_slist_append(what.headers, "Content-Type: application/json");
     what.headers = curl_slist_append(what.headers, "Expect:");
     // A member that has lost its leader ends the stream, instead of leaving it open in silence.
@@ -221,6 +220,8 @@ class transport::engine {
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, idle_seconds_before_probes);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, seconds_between_probes);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &open_socket);
+    // A stream's connection is gone with it: one that is open stays for the request that follows.
+    if (what.line) curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, what.error.data());
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &engine::take_bytes);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, &what);
@@ -248,18 +249,11 @@ class transport::engine {
 
   static bool is_folder(const std::string& path);
 
-  static std::size_t give_bytes(char* into, std::size_t, std::size_t room, void* user) {
-    auto& from = *static_cast<exchange*>(user);
-    const auto count = from.request.body.copy(into, room, from.given);
-    from.given += count;
-    return count;
-  }
-
-  static int give_again(void* user, curl_off_t offset, int) {
-    auto& from = *static_cast<exchange*>(user);
-    from.is_repeated = from.is_repeated || from.given > 0;
-    from.given = static_cast<std::size_t>(offset);
-    return CURL_SEEKFUNC_OK;
+  // Before it is sent, on whichever connection: more than once if one was found to be gone.
+  static int note_sending(void* user, char*, char*, int, int) {
+    auto& what = *static_cast<exchange*>(user);
+    what.is_repeated = std::exchange(what.is_begun, true);
+    return CURL_PREREQFUNC_OK;
   }
 
   static std::size_t take_bytes(char* bytes, std::size_t, std::size_t count, void* user) {

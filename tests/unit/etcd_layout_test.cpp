@@ -71,10 +71,10 @@ RC_GTEST_PROP(EtcdLayout, NoWriterBesideAnother, ()) {
   }
   std::size_t holding = 0;
   bool writes = false;
-  for (const auto& one : all) {
-    if (!shared_standing_of(one.key, "config/", all).is_in) continue;
+  for (const auto& key : all) {
+    if (!shared_standing_of(key.key, "config/", all).is_in) continue;
     ++holding;
-    writes = writes || part_of(one) == part::writer;
+    writes = writes || part_of(key) == part::writer;
   }
   RC_ASSERT(!writes || holding == 1);
   RC_ASSERT(all.empty() || holding == holders_in(all));

@@ -124,7 +124,7 @@ void etcd_lock::extend_in(const session& in, const core::owner_id& id, fencing_t
        read{.from = key, .keys_only = true}},
       {first}};
   of_->servers.call(
-      {"/v3/kv/txn", to_json(what), true}, until, by, [=, this, &by](const result<answer>& got) {
+      {"/v3/kv/txn", to_json(what), true}, until, by, [=, this](const result<answer>& got) {
         if (!got && is_lease_missing(got.error())) {
           of_->sessions.retire(in.id);
           of_->held->lose_all_under(in.id);

@@ -36,13 +36,14 @@ class renewing : public std::enable_shared_from_this<renewing> {
         sessions_[known_[i]->lease];
       }
     }
-    for (auto& [lease, kept] : sessions_) {
+    for (auto& one : sessions_) {
       ++left_;
-      of_->sessions.keep_alive(lease, until_, by_,
-                               [self = shared_from_this(), &kept](result<session> got) {
-                                 kept = std::move(got);
-                                 self->one_is_over();
-                               });
+      of_->sessions.keep_alive(
+          one.first, until_, by_,
+          [self = shared_from_this(), &kept = one.second](result<session> got) {
+            kept = std::move(got);
+            self->one_is_over();
+          });
     }
     one_is_over();
   }

@@ -96,7 +96,8 @@ class look {
       return {};
     }
     if ((*answer)->type != reply_kind::error) return std::move(*answer);
-    const auto note = std::string{for_what} + " (" + escape(text_of(**answer).substr(0, 100)) + ")";
+    const auto note =
+        std::string{for_what} + " (" + escape(text_of(**answer).substr(0, refusal_shown_max)) + ")";
     auto& noted = to_.unseen;
     if (!for_what.empty() && std::find(noted.begin(), noted.end(), note) == noted.end()) {
       noted.push_back(note);

@@ -153,7 +153,7 @@ result<void> take_host_path(store_url& url, std::string_view path) {
   if (path.empty()) return {};
   if (url.what == kind::zookeeper) return take_chroot(url, path);
   if (url.what == kind::etcd) {
-    return bad_url("etcd:// takes no path: what stands before every key is prefix=TEXT");
+    return bad_url("etcd:// takes no path: what stands before every key is prefix=…");
   }
   if (url.what == kind::cluster && path != "0") {
     return bad_url("a Redis cluster has database 0 only: leave the one in " + url.begins + " out");

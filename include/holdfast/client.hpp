@@ -33,11 +33,14 @@ class client_access;
 //   local:                                 a private redis-server of this user on this host
 //   unix:/path/redis.sock[?option=…]       a Redis server on a unix socket
 //   redis://[user[:password]@]host[:port][/db][?option=…]
-//   redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]   a majority of them
+//   redis://[user[:password]@]host[:port],host[:port],…[/db]   the master among these servers
+//   redis+sentinel://[user[:password]@]host[:port],…/master[/db]   the one that Sentinels name
+//   redis+cluster://[user[:password]@]host[:port],…        a Redis cluster
+//   redlock://[user[:password]@]host[:port],host[:port],…[/db][?option=…]   a majority of servers
+//   etcd://[user[:password]@]host[:port],…                 if libholdfast_etcd is there
+//   zookeeper://[user:password@]host[:port],…[/chroot]     if libholdfast_zookeeper is there
 //
-// Options in the URL: prefix, db (unix:), spin (microseconds, 0 = off), connections, foreign=share
-// (leave the lock free now and then, for clients of other kinds that poll for it); for redlock:
-// node_timeout, max_ttl (milliseconds) and epoch.
+// docs/urls.md has the options, and how to use TLS.
 // A client does no I/O until it is first used. After fork() it is inert in the child: every use
 // there throws errc::forked, destructors do nothing.
 //
@@ -50,6 +53,9 @@ class client_access;
 //   0 or 1      with an observer: events that happen in the background
 //   0 to 4      releases that are tried again, replies that no caller waits for
 //   0 to N + 2  redlock:// with N nodes: making connections
+//   0 or 1      redis+sentinel://, and redis:// with several servers: news of the master
+//   0 to 2 N    the same, with N of them: asking who the master is
+//   0 or 1      etcd://: all of its I/O; zookeeper:// 0 or 2
 class HOLDFAST_API client {
  public:
   // Throws errc::invalid_argument for a URL or option that makes no sense.

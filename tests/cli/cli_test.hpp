@@ -15,17 +15,23 @@
 
 namespace holdfast::test {
 
+// Options for `holdfast ARGS…` on that store, as if no other run of it was around.
+[[nodiscard]] inline process_options holdfast_on(const std::string& store,
+                                                 std::vector<std::string> args) {
+  args.insert(args.begin(), HOLDFAST_BINARY);
+  return {.args = std::move(args),
+          .env = {{"HOLDFAST_STORE", store},
+                  {"HOLDFAST_OWNER", std::nullopt},
+                  {"HOLDFAST_TOKEN", std::nullopt},
+                  {"HOLDFAST_LOCK", std::nullopt},
+                  {"HOLDFAST_HELD", std::nullopt}}};
+}
+
 class cli_test : public testing::Test {
  protected:
-  // Options for `holdfast ARGS…` on this test's store.
+  // On this test's store.
   [[nodiscard]] process_options holdfast(std::vector<std::string> args) const {
-    args.insert(args.begin(), HOLDFAST_BINARY);
-    return {.args = std::move(args),
-            .env = {{"HOLDFAST_STORE", server_.url()},
-                    {"HOLDFAST_OWNER", std::nullopt},
-                    {"HOLDFAST_TOKEN", std::nullopt},
-                    {"HOLDFAST_LOCK", std::nullopt},
-                    {"HOLDFAST_HELD", std::nullopt}}};
+    return holdfast_on(server_.url(), std::move(args));
   }
 
   // Runs `holdfast ARGS…` to its end.

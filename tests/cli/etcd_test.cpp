@@ -7,13 +7,7 @@ namespace holdfast::test {
 class EtcdCommand : public testing::Test {
  protected:
   [[nodiscard]] process_options holdfast(std::vector<std::string> args) const {
-    args.insert(args.begin(), HOLDFAST_BINARY);
-    return {.args = std::move(args),
-            .env = {{"HOLDFAST_STORE", cluster_.url()},
-                    {"HOLDFAST_OWNER", std::nullopt},
-                    {"HOLDFAST_TOKEN", std::nullopt},
-                    {"HOLDFAST_LOCK", std::nullopt},
-                    {"HOLDFAST_HELD", std::nullopt}}};
+    return holdfast_on(cluster_.url(), std::move(args));
   }
   [[nodiscard]] run_result run(std::vector<std::string> args) const {
     return run_program(holdfast(std::move(args)));

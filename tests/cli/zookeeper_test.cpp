@@ -12,8 +12,7 @@ namespace {
 TEST(CliZookeeper, RunHoldsStatusShowsAndBreakTakes) {
   const zookeeper_ensemble one{1};
   const auto holdfast = [&](std::vector<std::string> args) {
-    args.insert(args.begin(), HOLDFAST_BINARY);
-    return process_options{.args = std::move(args), .env = {{"HOLDFAST_STORE", one.url("/locks")}}};
+    return holdfast_on(one.url("/locks"), std::move(args));
   };
   const auto ran =
       run_program(holdfast({"run", "report", "--", "sh", "-c", "echo $HOLDFAST_TOKEN"}));

@@ -1,13 +1,12 @@
 // redis://h1,h2: a master and its replicas, where a person decides which of them is the master.
 // Scenario 22 is the negative control: the lock that everybody writes by hand has two holders.
-#include <optional>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <holdfast/fence.hpp>
 #include <holdfast/holdfast.hpp>
 
+#include "support/if_granted.hpp"
 #include "support/naive_lock.hpp"
 #include "support/open_client.hpp"
 #include "support/sentinel_group.hpp"
@@ -20,17 +19,6 @@ namespace holdfast::test {
 namespace {
 
 using testing::HasSubstr;
-
-// What a call meets in the middle of a failover is an error of the moment.
-std::optional<lease> if_granted(client& c, const std::string& name) {
-  try {
-    return c.mutex(name).try_acquire();
-  } catch (const error& e) {
-    const bool passing = e.code() == condition::try_again || e.code() == condition::outcome_unknown;
-    if (!passing) throw;
-    return std::nullopt;
-  }
-}
 
 class MasterAndReplicas : public testing::Test {
  protected:

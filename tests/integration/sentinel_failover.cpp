@@ -14,6 +14,7 @@
 #include "runtime/clock.hpp"
 #include "support/certificates.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/if_granted.hpp"
 #include "support/open_client.hpp"
 #include "support/sentinel_group.hpp"
 #include "support/watch.hpp"
@@ -25,17 +26,6 @@ namespace holdfast::test {
 namespace {
 
 using testing::HasSubstr;
-
-// What a call meets in the middle of a failover is an error of the moment.
-std::optional<lease> if_granted(client& c, const std::string& name) {
-  try {
-    return c.mutex(name).try_acquire();
-  } catch (const error& e) {
-    const bool passing = e.code() == condition::try_again || e.code() == condition::outcome_unknown;
-    if (!passing) throw;
-    return std::nullopt;
-  }
-}
 
 class SentinelFailover : public testing::Test {
  protected:
